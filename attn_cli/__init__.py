@@ -1,0 +1,48 @@
+"""attn: a debugger for attention. The library in one breath; each name is imported on first use.
+
+>>> import attn_cli
+>>> trace = attn_cli.run([[1.0, 0.0], [0.0, 1.0]], mask="causal")
+>>> trace["weights"].round(3).tolist()
+[[[[1.0, 0.0], [0.33, 0.67]]]]
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from attn_cli.version import __version__
+
+if TYPE_CHECKING:
+    from attn_cli.core.findings import Finding
+    from attn_cli.core.inputs import AttentionInputs
+    from attn_cli.core.trace import Trace
+    from attn_cli.errors import AttnError, InputError, UnsupportedError
+    from attn_cli.workflows.library import run
+
+_HOME = {
+    "AttentionInputs": "attn_cli.core.inputs",
+    "AttnError": "attn_cli.errors",
+    "Finding": "attn_cli.core.findings",
+    "InputError": "attn_cli.errors",
+    "Trace": "attn_cli.core.trace",
+    "UnsupportedError": "attn_cli.errors",
+    "run": "attn_cli.workflows.library",
+}
+
+__all__ = [
+    "AttentionInputs",
+    "AttnError",
+    "Finding",
+    "InputError",
+    "Trace",
+    "UnsupportedError",
+    "__version__",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'attn_cli' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

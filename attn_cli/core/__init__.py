@@ -1,0 +1,1 @@
+"""Types and arithmetic that every other part shares; imports numpy and nothing heavier."""

@@ -1,0 +1,120 @@
+"""Recorder: gathers the trace of a run, one batch item and one stage at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attn_cli.core.engine import Ask, Seen
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.provenance import provenance
+from attn_cli.core.rows import head_cosine, top_keys
+from attn_cli.core.statistics import RowSums
+from attn_cli.core.steps import steps
+from attn_cli.core.trace import (
+    CONTEXT_AXES,
+    SCORE_AXES,
+    SCORE_STAGES,
+    STAGES,
+    Stage,
+    TopKeys,
+    Trace,
+)
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_] | None
+
+
+class Recorder:
+    """Holds what `ask` wants of each stage and lets the rest go.
+
+    An engine shows it every stage of one batch item, in the order of the formula, then the item's
+    finished rows; `trace` puts the items together. Stages come as (H, L, S) or (H, L, d_v). A step
+    that changes nothing is shown too: its stage is then the one before it.
+    """
+
+    def __init__(self, engine: str, inputs: AttentionInputs, ask: Ask) -> None:
+        self.engine, self.inputs, self.ask = engine, inputs, ask
+        self.shapes = steps(inputs, ask.dtype)
+        self._source = _sources({step.stage for step in self.shapes})
+        self._wanted = {self._source[stage] for stage in ask.keep}
+        self._kept: dict[str, Array] = {}
+        self._rows: list[RowSums] = []
+        self._top: list[TopKeys] = []
+        self._cosine: list[Array] = []
+
+    def see(self, batch: int, stage: str, array: Array, visible: Bools) -> None:
+        """Show one stage of one batch item to whoever keeps or watches it."""
+        for watch in self.ask.watch.get(stage, ()):
+            watch(Seen(stage, batch, array, visible))
+        if stage in self._wanted:
+            if stage not in self._kept:
+                self._kept[stage] = np.empty((self.inputs.shape[0], *array.shape), array.dtype)
+            self._kept[stage][batch] = array
+
+    def wants(self, stage: str) -> bool:
+        """Whether anybody keeps or watches `stage`."""
+        return stage in self._wanted or stage in self.ask.watch
+
+    def finish(
+        self, batch: int, rows: RowSums, *, masked: Array, weights: Array, visible: Bools
+    ) -> None:
+        """Record one batch item's rows (H, L), and what needs its whole rows of weights."""
+        self._rows.append(rows)
+        if self.ask.top:
+            self._top.append(top_keys(masked, weights, visible, self.ask.top))
+        if self.ask.cosine:
+            self._cosine.append(head_cosine(weights, rows.empty))
+        if self.ask.progress:
+            self.ask.progress(batch + 1, self.inputs.shape[0])
+
+    def trace(self) -> Trace:
+        """The trace of all batch items."""
+        rows = _stacked(self._rows)
+        return Trace(
+            engine=self.engine,
+            stages={name: self._stage(name) for name in STAGES if name in self.ask.keep},
+            shapes=self.shapes,
+            lse=rows.lse,
+            empty=rows.empty,
+            stats={statistic.name: statistic.finish(rows) for statistic in self.ask.stats},
+            top=_stacked_top(self._top),
+            cosine=np.stack(self._cosine) if self._cosine else None,
+            provenance=provenance(self.ask.dtype, self.ask.device),
+        )
+
+    def _stage(self, name: str) -> Stage:
+        axes = SCORE_AXES if name in SCORE_STAGES else CONTEXT_AXES
+        return Stage(self._kept[self._source[name]], axes, self.ask.dtype)
+
+
+def _sources(taken: set[str]) -> dict[str, str]:
+    """For every stage the one that holds its values: itself, or where its step was not taken, the
+    last before it that was."""
+    source, last = {}, STAGES[0]
+    for stage in STAGES:
+        last = stage if stage in taken else last
+        source[stage] = last
+    return source
+
+
+def _stacked(items: list[RowSums]) -> RowSums:
+    """The rows of every batch item, (B, H, L)."""
+    arrays = {
+        name: np.stack([getattr(item, name) for item in items])
+        for name in ("maximum", "lse", "log_z", "weight_sum", "shifted", "visible", "empty")
+    }
+    expected = {
+        name: np.stack([item.expected[name] for item in items]) for name in items[0].expected
+    }
+    return RowSums(**arrays, expected=expected, aligned=items[0].aligned)
+
+
+def _stacked_top(items: list[TopKeys]) -> TopKeys | None:
+    if not items:
+        return None
+    return TopKeys(
+        np.stack([item.keys for item in items]), np.stack([item.weights for item in items])
+    )

@@ -1,0 +1,27 @@
+"""What every test stands on: the samples, a clean environment, and properties that repeat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The same examples in every run and on every machine, and nothing written beside the sources.
+settings.register_profile("repeatable", database=None, deadline=None, derandomize=True)
+settings.load_profile("repeatable")
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder sample_inputs/."""
+    return ROOT / "sample_inputs"
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the caller's shell changes what a test prints."""
+    for name in ("ATTN_DEBUG", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
