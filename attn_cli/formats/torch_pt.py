@@ -1,0 +1,198 @@
+"""PyTorch's .pt and .pth → named arrays. Only tensors and plain values are loaded, no pickle."""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attn_cli.core.findings import note
+from attn_cli.errors import InputError, UnsupportedError
+from attn_cli.formats.content import Content
+from attn_cli.formats.names import listed, quoted
+from attn_cli.formats.nested import as_array, as_texts
+from attn_cli.formats.raw import as_bool, check_fits
+
+if TYPE_CHECKING:
+    import torch
+
+MOST = 100_000  # values in all: a few bytes of pickle can spell a tree without end
+
+_INTEGERS = {"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"}
+_PLAIN = {"bool", "float16", "float32", "float64", *_INTEGERS}
+_WIDENED = {"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
+_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
+
+
+def read(path: Path) -> Content:
+    """The tensors of a file that torch.save wrote: one tensor ("x"), or a dict of them.
+
+    Dicts, and lists of tensors, are flattened ("layer.0.q"). bfloat16 and float8 are widened
+    exactly to float32. A list of numbers is an array and a list of strings a text; "settings" is
+    a dict; a note names what else the file holds. InputError where it needs pickle, is damaged,
+    or holds tensors that are no plain arrays.
+    """
+    value = _load(path)
+    if _is_tensor(value):
+        arrays, dtypes = _arrays({"x": value})
+        return Content("pt", arrays, dtypes, unnamed=True)
+    if not isinstance(value, dict | list | tuple):
+        raise InputError("holds neither a tensor nor a dict of tensors")
+    settings: dict[str, Any] = {}
+    if isinstance(value, dict) and isinstance(value.get("settings"), dict):
+        settings = value.pop("settings")
+    return _content(_flat(value), settings)
+
+
+def _content(values: dict[str, Any], settings: dict[str, Any]) -> Content:
+    arrays, dtypes = _arrays({name: v for name, v in values.items() if _is_tensor(v)})
+    texts = {}
+    others = []
+    for name, value in values.items():
+        if name in arrays:
+            continue
+        if isinstance(value, list | tuple) and _are_numbers(value):
+            arrays[name] = as_array(list(value), name)
+            dtypes[name] = arrays[name].dtype.name
+        elif (words := _texts(value)) is not None:
+            texts[name] = words
+        else:
+            others.append(name)
+    said = note("ignored-key", f"not read, neither tensors nor lists of words: {listed(others)}")
+    findings = (said,) if others else ()
+    return Content("pt", arrays, dtypes, texts=texts, settings=settings, findings=findings)
+
+
+def _load(path: Path) -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise UnsupportedError("reading it needs PyTorch", hint="pip install torch") from error
+    try:
+        mapped = zipfile.is_zipfile(path)  # what PyTorch wrote before 1.6 is no zip archive
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except MemoryError:
+        raise
+    except Exception as error:  # torch passes on whatever a damaged file makes it stumble over
+        raise _refusal(str(error)) from error
+
+
+def _refusal(text: str) -> InputError:
+    """The error for what torch.load said; its own words advise to switch the safety off."""
+    if "TorchScript" in text:
+        return InputError("is a TorchScript program", hint="save its tensors: module.state_dict()")
+    if "weights_only" not in text:
+        return InputError(
+            "is damaged, or was not written by torch.save", hint="is the file cut off?"
+        )
+    found = _GLOBAL.search(text)
+    needs = (
+        f"the Python object {quoted(found[1])}"
+        if found
+        else "more than plain tensors, or damaged ones"
+    )
+    return InputError(
+        f"holds {needs}, which only pickle can load; pickles can run code and are not read",
+        hint='save tensors alone: torch.save({"q": q, "k": k, "v": v}, path)',
+    )
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def _flat(value: Any) -> dict[str, Any]:
+    """Every value in nested dicts and lists of tensors under its dotted name, in their order."""
+    found: dict[str, Any] = {}
+    waiting = [(str(key), item) for key, item in reversed(_pairs(value))]
+    visits = 0
+    while waiting:
+        visits += 1
+        if visits > MOST:
+            raise InputError(f"holds more than {MOST:,} values")
+        name, item = waiting.pop()
+        if _is_branch(item):
+            waiting += [(f"{name}.{key}", child) for key, child in reversed(_pairs(item))]
+        elif name in found:
+            raise InputError(f"holds the name {quoted(name)} twice")
+        else:
+            found[name] = item
+    return found
+
+
+def _pairs(value: Any) -> list[tuple[Any, Any]]:
+    return list(value.items() if isinstance(value, dict) else enumerate(value))
+
+
+def _is_branch(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(
+            _is_tensor(item)
+            or isinstance(item, dict)
+            or (isinstance(item, list | tuple) and any(map(_is_tensor, item)))
+            for item in value
+        )
+    return isinstance(value, dict)
+
+
+def _are_numbers(value: Iterable[Any]) -> bool:
+    kinds = set(map(type, value))
+    return kinds == {bool} or (bool(kinds) and kinds <= {int, float})
+
+
+def _texts(value: Any) -> list[Any] | None:
+    if not isinstance(value, list | tuple):
+        return None
+    return as_texts([list(row) if isinstance(row, list | tuple) else row for row in value])
+
+
+def _arrays(
+    tensors: dict[str, torch.Tensor],
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """The tensors as numpy arrays, and the names of the dtypes that they had."""
+    for name, tensor in tensors.items():
+        _check(name, tensor)
+    # A tensor may be far larger than its storage: strides of 0 repeat one number.
+    check_fits(sum(t.numel() * max(t.element_size(), 4) for t in tensors.values()))
+    arrays = {name: _array(tensor) for name, tensor in tensors.items()}
+    return arrays, {name: _dtype(tensor) for name, tensor in tensors.items()}
+
+
+def _check(name: str, tensor: torch.Tensor) -> None:
+    dtype = _dtype(tensor)
+    if dtype not in _PLAIN | _WIDENED:
+        raise InputError(
+            f"tensor {quoted(name)} has dtype {dtype} where real numbers are expected",
+            hint="convert it to float32",
+        )
+    layout = str(tensor.layout).removeprefix("torch.")
+    if layout != "strided" or tensor.is_nested:
+        kind = "nested" if tensor.is_nested else layout
+        raise InputError(f"tensor {quoted(name)} is {kind}, not dense", hint="to_dense() it first")
+    if tensor.is_meta:
+        raise InputError(f"tensor {quoted(name)} has a shape but no numbers (device meta)")
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _array(tensor: torch.Tensor) -> NDArray[Any]:
+    """A copy: the tensor itself may be a view of the file, which can change underneath."""
+    plain = tensor.detach().resolve_neg()
+    if _dtype(tensor) in _WIDENED:
+        plain = plain.float()
+    array = np.array(plain.numpy(), order="C")
+    if array.dtype.kind == "b":
+        return as_bool(array.view(np.uint8).reshape(-1)).reshape(array.shape)
+    return array
