@@ -1,0 +1,221 @@
+"""Engine `torch`: the same steps in PyTorch, as independent code; differentiable, any device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attn_cli.core.engine import Ask, Capabilities
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.recorder import Recorder
+from attn_cli.core.statistics import RowSums, Statistic
+from attn_cli.core.trace import STAGES, Trace
+from attn_cli.errors import UnsupportedError
+
+INF = float("inf")
+
+
+class TorchEngine:
+    """Attention by PyTorch operations in the precision asked for, one batch item at a time.
+
+    Results in float16 and bfloat16 are what PyTorch rounds each operation to. Hidden keys take no
+    part and an empty row has weights 0 and context 0, in the gradient too.
+    """
+
+    name = "torch"
+    summary = "the same steps as PyTorch operations; differentiable, on any device"
+    can = Capabilities(
+        stages=frozenset(STAGES),
+        dtypes=("float64", "float32", "float16", "bfloat16"),
+        devices=("any",),
+        gradients=True,
+    )
+
+    def run(self, inputs: AttentionInputs, ask: Ask) -> Trace:
+        dtype, device = getattr(torch, ask.dtype), usable_device(ask.device, ask.dtype)
+        recorder = Recorder(self.name, inputs, ask)
+        with torch.no_grad():
+            for batch in range(inputs.shape[0]):
+                _attend(inputs, ask, batch, recorder, dtype, device)
+        return recorder.trace()
+
+
+def usable_device(name: str, dtype: str) -> torch.device:
+    """The torch device called `name`; UnsupportedError where it is not there or lacks `dtype`."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, dtype=getattr(torch, dtype), device=device)
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        first_line = (str(error).splitlines() or ["no reason given"])[0]
+        raise UnsupportedError(
+            f"torch cannot compute {dtype} on device {name!r}: {first_line}",
+            hint="use --device cpu",
+        ) from error
+    return device
+
+
+def attention_stages(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    visible: Tensor | None = None,
+    additive: Tensor | None = None,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Every stage of softmax(q·kᵀ·scale, capped, biased, masked)·v, differentiable.
+
+    q (..., H, L, d_k), k (..., Hkv, S, d_k), v (..., Hkv, S, d_v); `visible` (True = may attend),
+    `additive` and `bias` broadcast to (..., H, L, S), `sinks` (H,). An empty row gives 0.
+    """
+    group = q.shape[-3] // k.shape[-3]
+    k, v = k.repeat_interleave(group, -3), v.repeat_interleave(group, -3)
+    stages = {"scores": q @ k.mT}
+    stages["scaled"] = stages["scores"] * (q.shape[-1] ** -0.5 if scale is None else scale)
+    stages["softcapped"] = _softcap(stages["scaled"], softcap)
+    stages["biased"] = stages["softcapped"] if bias is None else stages["softcapped"] + bias
+    stages["masked"] = _mask(stages["biased"], visible, additive)
+    stages["weights"] = softmax(stages["masked"], visible, sinks)
+    stages["context"] = _weigh(stages["weights"], v, visible)
+    return stages
+
+
+def _softcap(scaled: Tensor, cap: float | None) -> Tensor:
+    return scaled if cap is None else torch.tanh(scaled / cap) * cap
+
+
+def _mask(biased: Tensor, visible: Tensor | None, additive: Tensor | None) -> Tensor:
+    masked = biased if additive is None else biased + additive
+    return masked if visible is None else masked.masked_fill(~visible, -INF)
+
+
+def softmax(masked: Tensor, visible: Tensor | None, sinks: Tensor | None) -> Tensor:
+    """Softmax over the keys (..., L, S), sinks in the denominator; 0 in empty rows, never NaN."""
+    if visible is not None:
+        empty = ~visible.any(-1, keepdim=True)
+        masked = masked.masked_fill(empty, 0.0)  # a row of −inf has no gradient but NaN
+    if sinks is None:
+        weights = torch.softmax(masked, -1)
+    else:
+        sink = sinks[:, None, None].expand(*masked.shape[:-1], 1).to(masked.dtype)
+        weights = torch.softmax(torch.cat([masked, sink], -1), -1)[..., :-1]
+    return weights if visible is None else weights.masked_fill(~visible, 0.0)
+
+
+def _weigh(weights: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
+    """weights · v; a NaN or inf in a value reaches only the rows that see its key."""
+    if visible is None or bool(torch.isfinite(v).all()):
+        return weights @ v
+    context = weights @ torch.where(torch.isfinite(v), v, 0)
+    for key in (~torch.isfinite(v)).any(-1).flatten(0, -2).any(0).nonzero()[:, 0].tolist():
+        value = v[..., key, None, :]  # (..., H, 1, d_v)
+        share = weights[..., key, None] * torch.where(torch.isfinite(value), 0, value)
+        context = torch.where(visible[..., key, None], context + share, context)
+    return context
+
+
+def _attend(
+    inputs: AttentionInputs,
+    ask: Ask,
+    batch: int,
+    recorder: Recorder,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> None:
+    """One batch item: every stage to the recorder, then its rows."""
+
+    def tensor(array: Any) -> Tensor:
+        return torch.tensor(np.ascontiguousarray(array)).to(device, dtype)
+
+    visible, counted = inputs.visible(batch), inputs.counted(batch)
+    seen = None if visible is None else torch.tensor(visible).to(device)
+    sinks = None if inputs.sinks is None else tensor(inputs.sinks)
+    stages = attention_stages(
+        tensor(inputs.q[batch]),
+        tensor(inputs.k[batch]),
+        tensor(inputs.v[batch]),
+        visible=seen,
+        additive=None if inputs.additive is None else tensor(inputs.added(batch)),
+        bias=None if inputs.bias is None else tensor(inputs.biased_by(batch)),
+        scale=inputs.effective_scale,
+        softcap=inputs.softcap,
+        sinks=sinks,
+    )
+    for name in STAGES:
+        if recorder.wants(name):
+            recorder.see(batch, name, to_numpy(stages[name]), visible)
+    rows = _rows(inputs, stages, seen, counted, sinks, ask.stats)
+    recorder.finish(
+        batch,
+        rows,
+        masked=to_numpy(stages["masked"]),
+        weights=to_numpy(stages["weights"]),
+        visible=visible,
+    )
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The tensor as a numpy array; bfloat16, which numpy lacks, widened exactly to float32."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _rows(
+    inputs: AttentionInputs,
+    stages: Mapping[str, Tensor],
+    visible: Tensor | None,
+    counted: Any,
+    sinks: Tensor | None,
+    stats: Sequence[Statistic],
+) -> RowSums:
+    """What the rows leave, by PyTorch's own logsumexp and sums in float32 or wider."""
+    wide = torch.float64 if stages["masked"].dtype == torch.float64 else torch.float32
+    masked, weights = stages["masked"].to(wide), stages["weights"].to(wide)
+    empty = torch.zeros(masked.shape[:-1], dtype=torch.bool, device=masked.device)
+    if visible is not None:
+        empty = ~visible.any(-1)
+    maximum = masked.amax(-1)
+    shift = masked - maximum[..., None]
+    lse, log_z = _lse(masked, maximum, sinks)
+    shifted = torch.where(weights == 0, 0, weights * shift).sum(-1)
+    q_pos = torch.tensor(list(inputs.query_positions), device=masked.device)[:, None]
+    k_pos = torch.arange(masked.shape[-1], device=masked.device)
+    numbers = {
+        "maximum": maximum.masked_fill(empty, -INF),
+        "lse": lse.masked_fill(empty, -INF),
+        "log_z": log_z.masked_fill(empty, float("nan")),
+        "weight_sum": weights.sum(-1),
+        "shifted": shifted.masked_fill(empty, 0.0),
+    }
+    terms = {name: g for statistic in stats for name, g in statistic.terms.items()}
+    expected = {name: to_numpy((weights * g(q_pos, k_pos)).sum(-1)) for name, g in terms.items()}
+    all_keys = np.full(tuple(empty.shape), masked.shape[-1])
+    return RowSums(
+        **{name: to_numpy(value) for name, value in numbers.items()},
+        expected=expected,
+        visible=all_keys if counted is None else counted.sum(-1),
+        empty=to_numpy(empty),
+        aligned=inputs.q_offset is not None,
+    )
+
+
+def _lse(masked: Tensor, maximum: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor]:
+    """ln Σ exp(score) over the keys and the sink, and the same relative to the keys' maximum."""
+    lse = torch.logsumexp(masked, -1)
+    base = torch.where(torch.isneginf(maximum), 0, maximum)
+    relative = torch.logsumexp(masked - base[..., None], -1)
+    if sinks is not None:
+        sink = sinks.to(masked.dtype)[:, None]
+        lse, relative = torch.logaddexp(lse, sink), torch.logaddexp(relative, sink - base)
+    relative = relative.masked_fill(lse == INF, float("nan"))  # inf − inf
+    return lse, relative + (base - maximum)
+
+
+ENGINE = TorchEngine()

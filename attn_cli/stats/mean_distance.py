@@ -1,0 +1,30 @@
+"""Mean distance: how far away, in tokens, a row looks on average."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attn_cli.core.statistics import Array, RowSums, Term
+
+
+def _distance(q_pos: Any, k_pos: Any) -> Any:
+    return abs(q_pos - k_pos)
+
+
+class MeanDistance:
+    """Σ w·|q − k| in tokens; NaN in an empty row and where positions have no common origin."""
+
+    name = "mean_distance"
+    title = "Σ w·|q − k|"
+    unit = "tokens"
+    terms: Mapping[str, Term] = {"distance": _distance}
+
+    def finish(self, rows: RowSums) -> Array:
+        far = rows.expected["distance"]
+        return np.where(rows.empty | (not rows.aligned), np.nan, far)
+
+
+STATISTIC = MeanDistance()
