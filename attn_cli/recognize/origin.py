@@ -1,0 +1,28 @@
+"""Origin: errors that say which file they speak of, and what q, k and v are called there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from attn_cli.errors import InputError
+from attn_cli.formats.source import naming
+
+MEMORY = "memory"  # the source of arrays that a program hands over: it needs no naming
+
+
+def speaking_of(source: str) -> AbstractContextManager[None]:
+    """Puts the file's name before the errors that are raised within."""
+    return nullcontext() if source == MEMORY else naming(source)
+
+
+@contextmanager
+def in_words_of(names: Mapping[str, str]) -> Iterator[None]:
+    """Adds to errors that speak of q, k and v what these are called in the file."""
+    try:
+        yield
+    except InputError as error:
+        other = [f"{role} is {names[role]}" for role in "qkv" if names.get(role, role) != role]
+        words = f"in the file, {', '.join(other)}" if other else ""
+        hint = "; ".join(part for part in (error.hint, words) if part)
+        raise InputError(error.message, hint=hint) from error
