@@ -1,0 +1,1 @@
+"""Checks: what attn says of a run, the same functions for users and for attn's own tests."""

@@ -1,0 +1,43 @@
+"""Findings about masks: how many keys they hide, and one that hides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attn_cli.core.engine import Seen
+from attn_cli.core.findings import Finding, Place, note
+from attn_cli.core.inputs import AttentionInputs
+
+
+class HiddenCount:
+    """Watches the masked scores go by and counts the hidden keys of every (batch, head)."""
+
+    def __init__(self, inputs: AttentionInputs) -> None:
+        self.inputs = inputs
+        self.hidden = np.zeros(inputs.shape[:2], np.int64)
+
+    def __call__(self, stage: Seen) -> None:
+        counted = self.inputs.counted(stage.batch)
+        if counted is not None:
+            self.hidden[stage.batch] = (~counted).sum((1, 2))
+
+    @property
+    def words(self) -> str:
+        """`hides 3 of 9` where every head is alike, else `hides 5 of 18 in all`."""
+        batch, heads, queries, keys = self.inputs.shape
+        if (self.hidden == self.hidden[0, 0]).all():
+            return f"hides {self.hidden[0, 0]:,} of {queries * keys:,}"
+        return f"hides {self.hidden.sum():,} of {batch * heads * queries * keys:,} in all"
+
+
+def mask_findings(inputs: AttentionInputs, hidden: HiddenCount) -> Iterator[Finding]:
+    """A note where there is a mask and every query sees every key."""
+    masked = inputs.mask is not None or inputs.additive is not None
+    if masked and not hidden.hidden.any():
+        yield note(
+            "mask-hides-nothing",
+            "the mask hides nothing: every query sees every key",
+            Place(stage="masked", layer=0),
+        )

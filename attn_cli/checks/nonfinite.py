@@ -1,0 +1,188 @@
+"""Findings about NaN and ±inf: the first stage that holds one, and those behind a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attn_cli.checks.places import axes_of, count, place_in_words, query_name
+from attn_cli.core.engine import Seen
+from attn_cli.core.findings import Finding, Place
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.trace import STAGES
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The NaN and ±inf of one stage that take part: how many, and the first one's coordinates."""
+
+    nan: int
+    inf: int
+    first: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class NonFiniteWatch:
+    """Watches every stage go by and remembers where NaN and ±inf are; hidden keys do not count."""
+
+    seen: dict[str, Sighting] = field(default_factory=dict)
+    rows: int = 0  # rows whose context is not finite
+
+    def __call__(self, stage: Seen) -> None:
+        bad = ~np.isfinite(stage.array)
+        if stage.visible is not None and stage.stage != "context":
+            bad &= stage.visible
+        if not bad.any():
+            return
+        if stage.stage == "context":
+            self.rows += int(bad.any(-1).sum())
+        nan = int(np.isnan(stage.array[bad]).sum())
+        earlier = self.seen.get(stage.stage)
+        first = (stage.batch, *(int(i) for i in np.unravel_index(bad.argmax(), bad.shape)))
+        self.seen[stage.stage] = Sighting(
+            nan + (earlier.nan if earlier else 0),
+            int(bad.sum()) - nan + (earlier.inf if earlier else 0),
+            earlier.first if earlier else first,
+        )
+
+
+def nonfinite_findings(
+    inputs: AttentionInputs, watch: NonFiniteWatch, *, dtype: str
+) -> Iterator[Finding]:
+    """An error for every input that brings NaN or inf, else for the first stage that makes one."""
+    given = list(_given(inputs))
+    yield from given
+    if not given and watch.seen:
+        yield _made(inputs, watch, dtype)
+    if watch.rows:
+        total = int(np.prod(inputs.shape[:3]))
+        later = [name for name in STAGES if name in watch.seen]
+        yield Finding(
+            "nonfinite-output",
+            "error",
+            f"{watch.rows:,} of {count(total, 'output row')} {'is' if watch.rows == 1 else 'are'} "
+            f"not finite; NaN or inf passes through {', '.join(later)}",
+            Place(stage="context", layer=0, **axes_of("context", watch.seen["context"].first)),
+        )
+    yield from _hidden(inputs)
+
+
+def _given(inputs: AttentionInputs) -> Iterator[Finding]:
+    """One finding an input array with a non-finite element that takes part."""
+    if inputs.x is not None and not np.isfinite(inputs.x).all():
+        yield _in_vectors(inputs, inputs.x)
+    elif inputs.x is None:
+        for name in ("q", "k", "v"):
+            bad = ~np.isfinite(getattr(inputs, name)) & _used(inputs, name)[..., None]
+            if bad.any():
+                yield _in_array(inputs, name, getattr(inputs, name), bad)
+    for name, stage in (("bias", "biased"), ("additive", "masked")):
+        array = getattr(inputs, name)
+        if array is None:
+            continue
+        bad = np.isnan(array) | (array == np.inf)
+        if bad.any():
+            full = np.broadcast_to(array, inputs.shape)
+            yield _in_array(inputs, stage, full, np.broadcast_to(bad, inputs.shape))
+
+
+def _used(inputs: AttentionInputs, name: str) -> NDArray[np.bool_]:
+    """(B, H, L) queries that see a key, or (B, Hkv, S) keys that a query sees."""
+    array = getattr(inputs, name)
+    used = np.ones(array.shape[:3], bool)
+    if inputs.mask is None and not inputs.hides_by_adding:
+        return used
+    for batch in range(array.shape[0]):
+        visible = inputs.visible(batch)
+        assert visible is not None
+        if name == "q":
+            used[batch] = visible.any(-1)
+        else:
+            keys = visible.any(1)  # (H, S)
+            used[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
+    return used
+
+
+def _in_vectors(inputs: AttentionInputs, x: Array) -> Finding:
+    bad = ~np.isfinite(x)
+    batch, token, feature = (int(i) for i in np.unravel_index(bad.argmax(), x.shape))
+    item = f"item {batch}, " if x.shape[0] > 1 else ""
+    return Finding(
+        "nonfinite",
+        "error",
+        f"x holds {_kinds(x[bad])}, the first at {item}token {query_name(inputs, batch, token)}, "
+        f"feature {feature}",
+        Place(stage="x", layer=0, batch=batch, query=token, key=None),
+    )
+
+
+def _in_array(inputs: AttentionInputs, stage: str, array: Array, bad: NDArray[np.bool_]) -> Finding:
+    where = tuple(int(i) for i in np.unravel_index(bad.argmax(), bad.shape))
+    what = {"biased": "the bias", "masked": "the mask"}.get(stage, stage)
+    return Finding(
+        "nonfinite",
+        "error",
+        f"{what} holds {_kinds(array[bad])}, the first at {place_in_words(inputs, stage, where)}",
+        Place(stage=stage, layer=0, **axes_of(stage, where)),
+    )
+
+
+def _made(inputs: AttentionInputs, watch: NonFiniteWatch, dtype: str) -> Finding:
+    stage = next(name for name in STAGES if name in watch.seen)
+    sighting = watch.seen[stage]
+    kinds = _number_of(sighting.nan, sighting.inf)
+    place = place_in_words(inputs, stage, sighting.first)
+    return Finding(
+        "nonfinite",
+        "error",
+        f"{stage} is the first stage that is not finite: {kinds}, the first at {place}; "
+        f"the input is finite, so {dtype} overflowed",
+        Place(stage=stage, layer=0, **axes_of(stage, sighting.first)),
+    )
+
+
+def _hidden(inputs: AttentionInputs) -> Iterator[Finding]:
+    """Keys and values that hold NaN or inf and that some row does not see."""
+    if inputs.mask is None and not inputs.hides_by_adding:
+        return
+    for name in ("k", "v"):
+        array = getattr(inputs, name)
+        bad = ~np.isfinite(array).all(-1)  # (B, Hkv, S)
+        hidden = bad & _hidden_from_some(inputs)
+        if hidden.any():
+            where = tuple(int(i) for i in np.unravel_index(hidden.argmax(), hidden.shape))
+            yield Finding(
+                "hidden-nonfinite",
+                "warning",
+                f"{name} holds NaN or inf at {count(hidden.sum(), 'masked key')}, the first at "
+                f"{place_in_words(inputs, name, where)}; it takes no part in the rows that do not "
+                "see it, but PyTorch's scaled_dot_product_attention returns NaN there",
+                Place(stage=name, layer=0, **axes_of(name, where)),
+            )
+
+
+def _hidden_from_some(inputs: AttentionInputs) -> NDArray[np.bool_]:
+    """(B, Hkv, S): keys that at least one row does not see."""
+    hidden = np.zeros(inputs.k.shape[:3], bool)
+    for batch in range(inputs.shape[0]):
+        visible = inputs.visible(batch)
+        if visible is not None:
+            keys = (~visible).any(1)
+            hidden[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
+    return hidden
+
+
+def _kinds(values: Array) -> str:
+    nan = int(np.isnan(values).sum())
+    return _number_of(nan, values.size - nan)
+
+
+def _number_of(nan: int, inf: int) -> str:
+    parts = [f"{number:,} {word}" for number, word in ((nan, "NaN"), (inf, "inf")) if number]
+    return " and ".join(parts)

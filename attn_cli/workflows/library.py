@@ -1,0 +1,161 @@
+"""run: attention from Python, on arrays, tensors, files or AttentionInputs, in one call."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from attn_cli import formats
+from attn_cli.checks.run_checks import RunChecks
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.masks import MaskContext
+from attn_cli.core.results import InputSummary
+from attn_cli.core.settings import Align, Choices, Layout, MaskMeans, Scale, Settings
+from attn_cli.core.trace import STAGES, Trace
+from attn_cli.errors import InputError
+from attn_cli.masks.base import And
+from attn_cli.masks.expression import conjunction, parse
+from attn_cli.recognize import understand
+from attn_cli.recognize.from_memory import dump_from
+from attn_cli.recognize.one_array import load_array
+from attn_cli.recognize.reading import Reading
+from attn_cli.workflows.run import RunOptions, compute
+from attn_cli.workflows.stages import taken_stages
+
+
+def run(
+    inputs: str | PathLike[str] | AttentionInputs | Mapping[str, Any] | Any,
+    *,
+    mask: str | Iterable[str] = (),
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    scale: Scale | None = None,
+    softcap: float | None = None,
+    align: Align | None = None,
+    layout: Layout | None = None,
+    mask_means: MaskMeans | None = None,
+    mask_axes: str | None = None,
+    engine: str = "numpy",
+    dtype: str = "float64",
+    device: str = "cpu",
+    keep: Iterable[str] | None = None,
+) -> Trace:
+    """Attention on `inputs`, as `attn run` computes it: every stage, statistic and finding.
+
+    `inputs`: a file's path; a mapping of arrays by the names that a file may use ("q", "k", "v",
+    "x", "mask", "lengths", …); one array of token vectors (L, d_model) or (B, L, d_model); or
+    AttentionInputs, which take `mask`, `scale`, `softcap` and `align` alone. Arrays may be NumPy's or
+    tensors. `mask` is an expression ("causal & window(4)"), or several that all must hold. `keep`
+    names the stages to hold, None all of them. Raises AttnError where the input is impossible.
+
+    >>> trace = run([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]], mask="causal")
+    >>> trace["weights"].round(5)[0, 0].tolist()
+    [[1.0, 0.0, 0.0], [0.26894, 0.73106, 0.0], [0.27407, 0.27407, 0.45186]]
+    >>> trace.stats["entropy"].round(5).tolist()
+    [[[0.0, 0.5822, 1.06845]]]
+    """
+    choices = Choices(
+        heads=heads,
+        kv_heads=kv_heads,
+        scale=scale,
+        softcap=softcap,
+        masks=(mask,) if isinstance(mask, str) else tuple(mask),
+        align=align,
+        layout=layout,
+        mask_means=mask_means,
+        mask_axes=mask_axes,
+    )
+    reading = _read(inputs, choices)
+    checks = RunChecks(reading.inputs, file_precision=reading.summary.precision)
+    options = RunOptions(choices=choices, engine=engine, dtype=dtype, device=device)
+    wanted = taken_stages(reading.inputs) | frozenset(STAGES) if keep is None else frozenset(keep)
+    return compute(reading, options, checks, keep=wanted)
+
+
+def _read(inputs: Any, choices: Choices) -> Reading:
+    if isinstance(inputs, AttentionInputs):
+        return _given(inputs, choices)
+    if isinstance(inputs, (str, PathLike)):
+        dump = formats.read(fspath(inputs))
+    else:
+        dump = dump_from(inputs)
+    return understand(dump, choices, load=load_array)
+
+
+def _given(inputs: AttentionInputs, choices: Choices) -> Reading:
+    """AttentionInputs as they are, with a mask, scale or softcap put over them."""
+    unused = [
+        field.name
+        for field in dataclasses.fields(choices)
+        if field.name not in ("masks", "scale", "softcap", "align") and getattr(choices, field.name)
+    ]
+    if unused:
+        raise InputError(
+            f"AttentionInputs have their heads, layout and masks already: {unused[0]} was given",
+            hint="give arrays by name instead, or AttentionInputs without it",
+        )
+    if choices.align is not None:
+        _, _, queries, keys = inputs.shape
+        offset = keys - queries if choices.align == "lower-right" else 0
+        inputs = dataclasses.replace(inputs, q_offset=offset)
+    expression = conjunction([parse(text) for text in choices.masks]) if choices.masks else None
+    if expression is not None:
+        mask = expression.build(_mask_context(inputs, choices.align))
+        both = mask if inputs.mask is None else And((inputs.mask, mask))
+        inputs = dataclasses.replace(inputs, mask=both)
+    if choices.scale is not None:
+        scale = 1.0 if choices.scale == "none" else choices.scale
+        inputs = dataclasses.replace(inputs, scale=scale)
+    if choices.softcap is not None:
+        inputs = dataclasses.replace(inputs, softcap=choices.softcap)
+    text = None if expression is None else str(expression)
+    return Reading(inputs, _summary(inputs), _settings(inputs, text, choices.align))
+
+
+def _mask_context(inputs: AttentionInputs, align: Align | None) -> MaskContext:
+    """Offset 0 is the default: with L ≠ S it says nothing of how the positions line up."""
+    batch, heads, queries, keys = inputs.shape
+    said = align is not None or bool(inputs.q_offset)
+    return MaskContext(
+        batch=batch,
+        heads=heads,
+        queries=queries,
+        keys=keys,
+        q_offset=inputs.q_offset or 0,
+        aligned=said or queries == keys,
+        load=load_array,
+    )
+
+
+def _summary(inputs: AttentionInputs) -> InputSummary:
+    batch, _, queries, keys = inputs.shape
+    return InputSummary(
+        source="memory",
+        format="memory",
+        kind="q, k, v" if inputs.x is None else "token vectors",
+        batch=batch,
+        queries=queries,
+        keys=keys,
+        d_model=None if inputs.x is None else inputs.x.shape[-1],
+        d_k=inputs.q.shape[-1],
+        d_v=inputs.v.shape[-1],
+        precision=np.result_type(inputs.q, inputs.k, inputs.v).name,
+        sha256=None,
+        tokens=inputs.labels is not None,
+    )
+
+
+def _settings(inputs: AttentionInputs, mask: str | None, align: Align | None) -> Settings:
+    return Settings(
+        heads=inputs.shape[1],
+        kv_heads=inputs.kv_heads,
+        scale=inputs.effective_scale,
+        softcap=inputs.softcap,
+        mask=mask,
+        align=align,
+        layout="bhld",
+    )

@@ -1,0 +1,90 @@
+"""listing: the masks, engines, statistics, formats and stages that there are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+
+from attn_cli.core.listing import Entry, Listing
+from attn_cli.core.names import STAGE_WORDS
+from attn_cli.core.registry import unknown_name
+from attn_cli.core.trace import ALL_STAGES
+from attn_cli.engines import ENGINES
+from attn_cli.formats import READERS
+from attn_cli.masks import MASKS
+from attn_cli.stats import STATISTICS
+
+OTHER_WORDS = 3  # of a stage; there are more that files may use
+STAGES = {
+    "x": "token vectors",
+    "q": "queries",
+    "k": "keys",
+    "v": "values",
+    "scores": "q · kᵀ",
+    "scaled": "scores ÷ √d_k, or × the scale",
+    "softcapped": "C · tanh(scaled ÷ C)",
+    "biased": "with the bias added",
+    "masked": "−∞ where a key is hidden, and additive masks added",
+    "weights": "softmax over the keys",
+    "context": "weights · v, in each head",
+    "merged": "the heads' contexts side by side",
+    "output": "what attention returns: merged, or the context where there are no token vectors",
+}
+
+
+def listing(kind: str) -> Listing:
+    """The names of one kind; InputError for an unknown kind."""
+    if kind not in KINDS:
+        raise unknown_name("list", kind, tuple(KINDS))
+    return Listing(kind, tuple(KINDS[kind]()))
+
+
+def _masks() -> Iterator[Entry]:
+    for name in MASKS:
+        yield Entry(MASKS[name].signature, MASKS[name].description)
+
+
+def _engines() -> Iterator[Entry]:
+    for name, target in ENGINES.entries.items():
+        yield Entry(name, _first_line(target).split(": ", 1)[-1])
+
+
+def _statistics() -> Iterator[Entry]:
+    for name in STATISTICS:
+        statistic = STATISTICS[name]
+        yield Entry(name, statistic.title + (f" ({statistic.unit})" if statistic.unit else ""))
+
+
+def _formats() -> Iterator[Entry]:
+    suffixes: dict[str, list[str]] = {}
+    for suffix, target in READERS.entries.items():
+        suffixes.setdefault(target, []).append(suffix)
+    for target, names in suffixes.items():
+        yield Entry(" ".join(names), _first_line(target))
+
+
+def _stages() -> Iterator[Entry]:
+    for name in ALL_STAGES:
+        others = [word for word in STAGE_WORDS[name] if word != name][:OTHER_WORDS]
+        yield Entry(name, f"{STAGES[name]} (in files also {', '.join(others)})")
+
+
+def _first_line(target: str) -> str:
+    """What the module of "module:attribute" says it is, read without importing it.
+
+    Importing an engine or a reader may load torch, which a list has no need of.
+    """
+    module = target.split(":")[0]
+    spec = find_spec(module)
+    source = getattr(spec and spec.loader, "get_source", lambda _: None)(module) or ""
+    return (ast.get_docstring(ast.parse(source)) or "").split("\n")[0].rstrip(".")
+
+
+KINDS: Mapping[str, Callable[[], Iterator[Entry]]] = {
+    "masks": _masks,
+    "engines": _engines,
+    "statistics": _statistics,
+    "formats": _formats,
+    "stages": _stages,
+}

@@ -1,0 +1,73 @@
+"""Saving: a trace as a file that is readable again as INPUT and by later commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.trace import Trace
+from attn_cli.formats.write import check_target, write
+from attn_cli.recognize.reading import Reading
+
+Array = NDArray[Any]
+
+
+def check_destination(path: str | None, *, force: bool) -> None:
+    """Raises InputError, before anything is computed, where `path` could not be written."""
+    if path is not None:
+        check_target(Path(path), force=force)
+
+
+def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> None:
+    """Every stage with its axes and precision, lse, masks, settings and tokens, or nothing."""
+    inputs = reading.inputs
+    arrays: dict[str, Array] = {name: stage.array for name, stage in trace.stages.items()}
+    arrays["lse"] = trace.lse
+    if inputs.mask is not None:
+        arrays["mask"] = _smallest(inputs.keep())
+    extras = {"additive_mask": inputs.additive, "bias": inputs.bias, "sinks": inputs.sinks}
+    arrays |= {name: array for name, array in extras.items() if array is not None}
+    write(
+        Path(path),
+        arrays,
+        dtypes={name: stage.dtype for name, stage in trace.stages.items()},
+        axes={name: stage.axes for name, stage in trace.stages.items()},
+        settings=_settings(reading),
+        texts=_texts(inputs),
+        force=force,
+    )
+
+
+def _smallest(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The mask with every axis along which it does not change cut to 1."""
+    for axis in (0, 1):
+        first = mask.take([0], axis)
+        if (mask == first).all():
+            mask = first
+    return mask
+
+
+def _settings(reading: Reading) -> dict[str, Any]:
+    """What a run on the saved q, k and v needs to do the same; the mask lies there as an array."""
+    inputs, settings = reading.inputs, reading.settings
+    chosen = {
+        "heads": settings.heads,
+        "kv_heads": settings.kv_heads,
+        "scale": inputs.scale,
+        "softcap": inputs.softcap,
+        "align": settings.align,
+    }
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _texts(inputs: AttentionInputs) -> dict[str, Any]:
+    if inputs.labels is None:
+        return {}
+    texts = {"tokens": [list(tokens) for tokens in inputs.labels.query]}
+    if inputs.labels.key != inputs.labels.query:
+        texts["context_tokens"] = [list(tokens) for tokens in inputs.labels.key]
+    return texts

@@ -1,0 +1,73 @@
+"""Views: the weights of the chosen heads as pictures, built while the run passes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attn_cli.core.engine import Seen
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.results import WeightsView
+from attn_cli.workflows.selection import Selection
+
+Array = NDArray[Any]
+
+CELLS = 24  # up to this many queries or keys each weight has its own cell
+
+
+@dataclass(slots=True)
+class ViewBuilder:
+    """Watches the weights of one batch item after another and draws the selected heads."""
+
+    inputs: AttentionInputs
+    selection: Selection
+    views: list[WeightsView] = field(default_factory=list)
+
+    def __call__(self, stage: Seen) -> None:
+        counted = self.inputs.counted(stage.batch)
+        for batch, head in self.selection.drawn:
+            if batch == stage.batch:
+                seen = np.ones(stage.array.shape[1:], bool) if counted is None else counted[head]
+                self.views.append(self._view(batch, head, stage.array[head], seen))
+
+    def _view(self, batch: int, head: int, weights: Array, seen: NDArray[np.bool_]) -> WeightsView:
+        queries = list(self.selection.queries)
+        weights, seen = weights[queries].astype(np.float64), seen[queries]
+        rows, columns = covers(len(queries)), covers(weights.shape[1])
+        cells, hidden = block_means(weights, seen, rows, columns)
+        single = all(len(cover) == 1 for cover in rows)
+        labels = self.inputs.labels
+        return WeightsView(
+            batch=batch,
+            head=head,
+            cells=cells,
+            hidden=hidden,
+            sums=weights.sum(1) if single else np.full(len(rows), np.nan),
+            query_ranges=tuple(range(queries[r.start], queries[r.stop - 1] + 1) for r in rows),
+            key_ranges=columns,
+            query_labels=labels.query[batch] if labels else (),
+            key_labels=labels.key[batch] if labels else (),
+        )
+
+
+def covers(length: int, most: int = CELLS) -> tuple[range, ...]:
+    """`length` positions cut into at most `most` equal ranges, the last one perhaps shorter."""
+    step = -(-length // most)
+    return tuple(range(start, min(start + step, length)) for start in range(0, length, step))
+
+
+def block_means(
+    weights: Array, seen: NDArray[np.bool_], rows: tuple[range, ...], columns: tuple[range, ...]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """The mean of (L, S) weights over the visible cells of each block, and where there are none."""
+    total = _block_sums(np.where(seen, weights, 0), rows, columns)
+    number = _block_sums(seen.astype(np.int64), rows, columns)
+    return total / np.maximum(number, 1), number == 0
+
+
+def _block_sums(array: Array, rows: tuple[range, ...], columns: tuple[range, ...]) -> Array:
+    by_row = np.add.reduceat(array, [cover.start for cover in rows], axis=0)
+    return np.add.reduceat(by_row, [cover.start for cover in columns], axis=1)
