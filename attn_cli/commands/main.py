@@ -1,0 +1,121 @@
+"""The command `attn`: finds the subcommand, and turns what happens into an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from attn_cli.commands.options import EXIT_CODES
+from attn_cli.commands.output import drop_stdout, escape_unencodable, say, write
+from attn_cli.commands.version import show_version
+from attn_cli.errors import AttnError, ExitCode
+
+# A subcommand is a module with `register(app)`; only the one that is called is imported.
+COMMANDS = {"run": "attn_cli.commands.run"}
+
+ABOUT = "A debugger for attention, in the terminal."
+# Typer's own word for wrong usage; it lies in no public module.
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+def entry() -> None:
+    """The console script."""
+    escape_unencodable()
+    try:
+        code = main()
+    except Exception as error:  # a fault of attn: its traceback, and no code that means a result
+        traceback.print_exc()
+        code = _refused(
+            f"attn itself failed: {type(error).__name__}: {error}",
+            "please report it with the lines above and what attn --version prints",
+            json="--json" in sys.argv,
+        )
+    sys.exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; what a user can mend is said, not raised."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    json = "--json" in arguments
+    try:
+        return _called(arguments)
+    except AttnError as error:
+        if os.environ.get("ATTN_DEBUG"):
+            traceback.print_exc()
+        return _refused(error.message, error.hint, json=json)
+    except USAGE_ERROR as error:
+        return _refused(*_usage(error, arguments), json=json)
+    except MemoryError:
+        return _refused("memory ran out", "give fewer tokens or heads", json=json)
+    except (KeyboardInterrupt, typer.Abort):
+        say("attn: interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        drop_stdout()
+        return ExitCode.OK
+
+
+def _called(arguments: list[str]) -> int:
+    code = _app(arguments)(arguments or ["--help"], prog_name="attn", standalone_mode=False)
+    sys.stdout.flush()
+    return int(code or 0)
+
+
+def _app(arguments: list[str]) -> typer.Typer:
+    """The app with the subcommand that is called, or with all of them where none is."""
+    app = typer.Typer(
+        name="attn",
+        help=ABOUT,
+        epilog=EXIT_CODES,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_about)
+    called = arguments[0] if arguments else ""
+    for name in [called] if called in COMMANDS else COMMANDS:
+        import_module(COMMANDS[name]).register(app)
+    return app
+
+
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar="",
+            help="Print the versions of attn and of what it stands on.",
+            callback=show_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Options of attn itself."""
+
+
+def _usage(error: Exception, arguments: list[str]) -> tuple[str, str]:
+    """Typer's words on wrong usage as one line, and where to read on."""
+    words = " ".join(getattr(error, "format_message", error.__str__)().split())
+    words = words.replace("Value error, ", "").rstrip(".")
+    command = f"attn {arguments[0]}" if arguments and arguments[0] in COMMANDS else "attn"
+    return words[:1].lower() + words[1:], f"{command} --help shows what it takes"
+
+
+def _refused(message: str, hint: str, *, json: bool) -> ExitCode:
+    """Says why attn cannot run: on stderr, and as an object on stdout where JSON was asked for."""
+    from attn_cli.render.json_text import error_fields, json_text
+    from attn_cli.render.text import clean
+
+    message, hint = clean(message), clean(hint)
+    if json:
+        write(json_text(error_fields(message, hint), sys.stdout.encoding))
+        say(f"attn: {message}" + (f" ({hint})" if hint else ""))
+    else:
+        say(f"attn: {message}" + (f"\n      {hint}" if hint else ""))
+    return ExitCode.CANNOT_RUN

@@ -1,0 +1,150 @@
+"""attn run: attention on an input, step by step."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from attn_cli.commands import options as o
+from attn_cli.commands.listing import show_list
+from attn_cli.commands.output import Progress, say, write
+from attn_cli.core.findings import SEVERITIES
+from attn_cli.core.settings import Choices
+from attn_cli.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from attn_cli.core.results import RunResult
+    from attn_cli.workflows.run import RunOptions
+
+HELP = "Run attention on an input, step by step: shapes, weights, row sums, entropy, findings."
+EXAMPLES = (
+    "Examples:",
+    "attn run sample_inputs/apple.json",
+    'attn run sample_inputs/sentence.csv --mask "window(3, both)" --show weights',
+    "attn run sample_inputs/three_tokens.json --values weights,output --json",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the app."""
+    app.command("run", help=HELP, epilog="\n\n".join([*EXAMPLES, o.EXIT_CODES]))(run)
+
+
+def run(
+    source: o.Input = None,
+    *,
+    context: o.Context = None,
+    heads: o.Heads = None,
+    kv_heads: o.KvHeads = None,
+    layout: o.LayoutOption = None,
+    mask_means: o.MaskMeansOption = None,
+    mask_axes: o.MaskAxes = None,
+    mask: o.Masks = None,
+    causal: o.Causal = False,
+    align: o.AlignOption = None,
+    scale: o.ScaleOption = None,
+    softcap: o.Softcap = None,
+    engine: o.Engine = "numpy",
+    dtype: o.Dtype = "float64",
+    device: o.Device = "cpu",
+    show: o.Show = None,
+    values: o.Values = None,
+    head: o.Head = None,
+    query: o.Query = None,
+    item: o.Item = None,
+    rows: o.Rows = None,
+    bits: o.Bits = False,
+    json: o.Json = False,
+    known: o.Known = None,
+    fail_on: o.FailOn = None,
+    save: o.Save = None,
+    force: o.Force = False,
+) -> int:
+    """Parses what was asked for, runs it and shows the result."""
+    if known is not None:
+        return show_list(known, json=json)
+    from attn_cli.workflows.run import RunOptions
+
+    masks = (*(mask or ()), *(["causal"] if causal else ()))
+    choices = Choices(
+        heads, kv_heads, o.scale_factor(scale), softcap, masks, align, layout, mask_means, mask_axes
+    )
+    options = RunOptions(
+        choices=choices, engine=engine, dtype=dtype, device=device, context=context
+    )
+    options = _narrowed(options, head, query, item)
+    options = replace(options, all_rows=rows == "all", save=save, force=force)
+    options = _with_parts(options, show, values, json=json)
+    result = _result(source, options)
+    _present(result, options, json=json, bits=bits)
+    return _exit_code(result, fail_on)
+
+
+def _narrowed(
+    options: RunOptions, head: str | None, query: str | None, item: str | None
+) -> RunOptions:
+    return replace(
+        options,
+        heads_shown=o.indices(head, "--head"),
+        queries_shown=o.indices(query, "--query"),
+        items_shown=o.indices(item, "--item"),
+    )
+
+
+def _with_parts(
+    options: RunOptions, show: str | None, values: str | None, *, json: bool
+) -> RunOptions:
+    """What is to be made: JSON has every part, the screen those of --show, --values its numbers."""
+    from attn_cli.core.trace import ALL_STAGES
+    from attn_cli.workflows.run import DEFAULT_PARTS, PARTS
+
+    stages = o.names(values, "stage", ALL_STAGES)
+    parts = frozenset(o.names(show, "part", PARTS)) if show is not None else DEFAULT_PARTS
+    if "values" in parts and not stages:
+        raise InputError(
+            "--show values needs to know of which stages",
+            hint="for example --values weights,output",
+        )
+    parts |= {"values"} if stages else set()
+    return replace(options, values=stages, parts=frozenset({"json"}) if json else parts)
+
+
+def _result(source: str | None, options: RunOptions) -> RunResult:
+    from attn_cli.workflows.run import run_file
+
+    if source is None:
+        raise InputError(
+            "no INPUT was given: expected a file of token vectors or of q, k and v",
+            hint="attn run --help shows examples",
+        )
+    progress = Progress()
+    try:
+        return run_file(source, options, stdin=sys.stdin.buffer, progress=progress)
+    finally:
+        progress.clear()
+
+
+def _present(result: RunResult, options: RunOptions, *, json: bool, bits: bool) -> None:
+    if json:
+        from attn_cli.render.json_text import json_text
+
+        write(json_text(result.to_dict(), sys.stdout.encoding))
+    else:
+        from attn_cli.render.terminal.console import screen_for
+        from attn_cli.render.terminal.run import run_screen
+
+        write(run_screen(result, screen_for(sys.stdout), parts=options.parts, bits=bits))
+    if options.save is not None:
+        say(f"Wrote {options.save}")
+
+
+def _exit_code(result: RunResult, fail_on: str | None) -> ExitCode:
+    """1 where a finding is as severe as `fail_on` or more so."""
+    if fail_on is None:
+        return ExitCode.OK
+    severe = SEVERITIES[SEVERITIES.index(fail_on) :]
+    found = any(finding.severity in severe for finding in result.findings)
+    return ExitCode.DIFFERS if found else ExitCode.OK

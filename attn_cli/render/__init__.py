@@ -1,0 +1,1 @@
+"""Results become characters: screens for people, JSON for programs; nothing is computed here."""

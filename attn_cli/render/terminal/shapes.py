@@ -1,0 +1,61 @@
+"""The shape trace: one line a step, one column a named axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from attn_cli.core.trace import StageShape
+from attn_cli.render.terminal.console import Screen
+from attn_cli.render.terminal.table import Column, Layout, table
+
+AXES = ("batch", "head", "query", "key")
+K_AND_V = "k, v"
+
+
+def shapes(steps: Sequence[StageShape], screen: Screen) -> Text:
+    """Stage, formula, the size of every axis; the width last, with its name."""
+    merged = list(_merged(steps))
+    how = Column("how", [screen.text(step.formula) for _, step in merged], "left")
+    columns = [
+        Column("stage", [screen.text(name, "bold") for name, _ in merged], "left"),
+        how,
+        *(_axis(axis, merged) for axis in AXES if any(axis in step.axes for step in steps)),
+        Column("width", [_width(*line) for line in merged], "left"),
+    ]
+    dtypes = {step.dtype for step in steps}
+    if len(dtypes) > 1:
+        columns.append(Column("dtype", [screen.text(step.dtype) for _, step in merged], "left"))
+    return table([Layout(columns, gap=3), Layout(columns, gap=2), Layout(columns, gap=1)], screen)
+
+
+def _merged(steps: Sequence[StageShape]) -> Iterator[tuple[str, StageShape]]:
+    """Steps with their names; k and v share a line where only their names differ."""
+    waiting = list(steps)
+    while waiting:
+        step = waiting.pop(0)
+        name = step.stage
+        if name == "k" and waiting and _alike(step, waiting[0]):
+            waiting.pop(0)
+            name = K_AND_V
+        yield name, step
+
+
+def _alike(k: StageShape, v: StageShape) -> bool:
+    return v.stage == "v" and (k.shape, k.dtype, k.formula) == (v.shape, v.dtype, v.formula)
+
+
+def _axis(axis: str, merged: Sequence[tuple[str, StageShape]]) -> Column:
+    sizes = [dict(zip(step.axes, step.shape, strict=True)).get(axis) for _, step in merged]
+    return Column(axis, [Text("" if size is None else str(size)) for size in sizes])
+
+
+def _width(name: str, step: StageShape) -> Text:
+    cell = Text()
+    for axis, size in zip(step.axes, step.shape, strict=True):
+        if axis not in AXES:
+            both = f"{axis}, d_v" if name == K_AND_V else axis
+            cell.append(f"{both} ", style="dim").append(f"{size} ")
+    cell.rstrip()
+    return cell
