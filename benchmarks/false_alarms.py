@@ -1,0 +1,100 @@
+"""How often right code is called different: random inputs, every engine, stage by stage.
+
+    python benchmarks/false_alarms.py [--inputs 1000] [--seed 0]
+
+Every input is drawn anew: sizes, grouped heads, the size of its numbers, masks, bias, cap, sinks.
+An engine runs it in a precision of its own and is held, within the measured budget, against numpy
+in float64. Both are right, so every `different` is a false alarm; there should be none.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attn_cli.core.budget import measure_budget
+from attn_cli.core.compare import compare
+from attn_cli.core.engine import Ask
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.rounding import round_to
+from attn_cli.core.trace import STAGES, Trace
+from attn_cli.engines import ENGINES
+from attn_cli.masks.file import Stored
+
+Array = NDArray[Any]
+RUNS = [(engine, dtype) for engine in ENGINES for dtype in ENGINES[engine].can.dtypes]
+
+
+def random_inputs(rng: np.random.Generator, dtype: str, *, longest: int) -> AttentionInputs:
+    """Unit normal q, k, v of random sizes times a random factor, half of them exact in `dtype`."""
+    kv_heads, group = int(rng.integers(1, 3)), int(rng.integers(1, 4))
+    queries, keys = (int(rng.integers(1, longest + 1)) for _ in "qk")
+    d_k, d_v = (int(2 ** rng.integers(0, 8)) for _ in "kv")
+    size = float(10 ** rng.uniform(-1.5, 0.5))
+    arrays = (
+        rng.normal(size=(1, kv_heads * group, queries, d_k)) * size,
+        rng.normal(size=(1, kv_heads, keys, d_k)),
+        rng.normal(size=(1, kv_heads, keys, d_v)),
+    )
+    exact = rng.random() < 0.5
+    q, k, v = (round_to(array, dtype) if exact else array for array in arrays)
+    return AttentionInputs(q=q, k=k, v=v, **_extras(rng, (1, kv_heads * group, queries, keys)))
+
+
+def _extras(rng: np.random.Generator, shape: tuple[int, int, int, int]) -> dict[str, Any]:
+    """Each of the things that change the formula, in a third of the inputs."""
+    extras: dict[str, Any] = {
+        "mask": Stored(rng.random(shape) < rng.random()),
+        "additive": np.where(rng.random(shape[2:]) < 0.3, -np.inf, rng.normal(size=shape[2:])),
+        "bias": rng.normal(size=(shape[1], 1, shape[3])),
+        "scale": float(10 ** rng.uniform(-1.5, 0)),
+        "softcap": float(10 ** rng.uniform(0, 1.7)),
+        "sinks": rng.normal(size=shape[1]) * 3,
+    }
+    return {name: value for name, value in extras.items() if rng.random() < 1 / 3}
+
+
+def traced(engine: str, inputs: AttentionInputs, dtype: str) -> Trace:
+    return ENGINES[engine].run(inputs, Ask(keep=frozenset(STAGES), dtype=dtype))
+
+
+def count(
+    number: int, *, seed: int, longest: int = 48
+) -> tuple[Counter[tuple[str, str]], list[str]]:
+    """Verdicts by (precision, verdict) over `number` inputs, and a line for every false alarm."""
+    verdicts: Counter[tuple[str, str]] = Counter()
+    alarms = []
+    for case in range(number):
+        rng = np.random.default_rng([seed, case])
+        engine, dtype = RUNS[case % len(RUNS)]
+        inputs = random_inputs(rng, dtype, longest=longest)
+        oracle = traced("numpy", inputs, "float64")
+        budget = measure_budget(inputs, {name: oracle[name] for name in STAGES}, dtype=dtype)
+        trace = traced(engine, inputs, dtype)
+        for stage in STAGES:
+            diff = compare(trace[stage], oracle[stage], budget=budget[stage], dtype=dtype)
+            verdicts[dtype, diff.verdict] += 1
+            if diff.verdict == "different":
+                alarms.append(f"seed [{seed}, {case}] {engine} {dtype} {stage}: {diff}")
+    return verdicts, alarms
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="count the false alarms of the measured budget")
+    parser.add_argument("--inputs", type=int, default=1000, help="how many inputs to draw")
+    parser.add_argument("--seed", type=int, default=0, help="another seed draws other inputs")
+    given = parser.parse_args()
+    verdicts, alarms = count(given.inputs, seed=given.seed)
+    for dtype in dict.fromkeys(dtype for _, dtype in RUNS):
+        row = {word: verdicts[dtype, word] for word in ("identical", "rounding", "different")}
+        print(f"{dtype:<9} " + "  ".join(f"{word} {number:>6,}" for word, number in row.items()))
+    print(f"false alarms {len(alarms):,} of {sum(verdicts.values()):,} stage comparisons")
+    print("\n".join(alarms[:20]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The order of the layers: what may import what."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "attn_cli"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported_names(tree: ast.AST) -> Iterator[str]:
+    """The dotted names that a module imports, wherever the statement stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def top_level(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {name.split(".")[0] for name in imported_names(tree)}
+
+
+def test_import_contracts_hold() -> None:
+    lint = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    done = subprocess.run(
+        [sys.executable, "-c", lint, "--no-cache"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_torch_is_imported_only_where_it_computes(path: Path) -> None:
+    may = path.parent.name in {"engines", "formats"} and path.name.startswith("torch_")
+    assert may or "torch" not in top_level(path)
+
+
+def test_click_is_never_imported() -> None:
+    assert [path for path in MODULES if "click" in top_level(path)] == []
+
+
+def test_imported_names_finds_an_import_inside_a_function() -> None:
+    tree = ast.parse("def f():\n    from torch.nn import functional\n    import rich.table as t\n")
+    assert list(imported_names(tree)) == ["torch.nn", "rich.table"]

@@ -1,0 +1,25 @@
+"""The sample files are what make_samples.py makes, small, and each is explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sample_inputs.make_samples import HERE
+from sample_inputs.make_samples import samples as made
+
+FEW_KILOBYTES = 4096
+
+
+@pytest.mark.parametrize("name, content", made().items(), ids=made())
+def test_sample_is_made_again_byte_for_byte(name: str, content: bytes) -> None:
+    assert (HERE / name).read_bytes() == content
+    assert len(content) <= FEW_KILOBYTES
+
+
+def test_every_sample_is_made_and_explained(samples: Path) -> None:
+    readme = (samples / "README.md").read_text(encoding="utf-8")
+    shipped = {path.name for path in samples.iterdir() if path.is_file()}
+    assert shipped - {"README.md", "make_samples.py"} == set(made())
+    assert [name for name in made() if f"`{name}`" not in readme] == []
