@@ -14,10 +14,11 @@ IDENTICAL = 1e-9  # 1 − mean cosine at or below this
 
 def head_findings(trace: Trace) -> Iterator[Finding]:
     """Heads of one batch item whose weights are the same in every row that has a choice."""
-    if trace.cosine is None or not (trace.stats["visible_keys"] > 1).any():
+    if trace.cosine is None:
         return
+    choice = (trace.stats["visible_keys"] > 1).any(-1)  # (B, H)
     for batch, cosine in enumerate(trace.cosine):
-        same = np.triu(1 - cosine <= IDENTICAL, k=1)
+        same = np.triu(1 - cosine <= IDENTICAL, k=1) & choice[batch] & choice[batch][:, None]
         pairs = np.argwhere(same)
         if not len(pairs):
             continue

@@ -77,19 +77,40 @@ def _given(inputs: AttentionInputs) -> Iterator[Finding]:
     """One finding an input array with a non-finite element that takes part."""
     if inputs.x is not None and not np.isfinite(inputs.x).all():
         yield _in_vectors(inputs, inputs.x)
-    elif inputs.x is None:
+    else:
         for name in ("q", "k", "v"):
-            bad = ~np.isfinite(getattr(inputs, name)) & _used(inputs, name)[..., None]
-            if bad.any():
-                yield _in_array(inputs, name, getattr(inputs, name), bad)
+            array = getattr(inputs, name)
+            bad = ~np.isfinite(array)
+            if bad.any() and (bad := bad & _used(inputs, name)[..., None]).any():
+                yield _in_array(inputs, name, _kinds(array[bad]), bad)
+    yield from _in_what_is_added(inputs)
+    yield from _in_sinks(inputs)
+
+
+def _in_what_is_added(inputs: AttentionInputs) -> Iterator[Finding]:
+    """NaN and +inf of the bias and the additive mask, at keys that take part; −inf hides a key."""
     for name, stage in (("bias", "biased"), ("additive", "masked")):
         array = getattr(inputs, name)
-        if array is None:
-            continue
-        bad = np.isnan(array) | (array == np.inf)
+        bad = np.zeros(()) if array is None else np.isnan(array) | (array == np.inf)
         if bad.any():
-            full = np.broadcast_to(array, inputs.shape)
-            yield _in_array(inputs, stage, full, np.broadcast_to(bad, inputs.shape))
+            visible = inputs.visible()
+            seen = np.broadcast_to(bad, inputs.shape) & (True if visible is None else visible)
+            if seen.any():
+                yield _in_array(inputs, stage, _kinds(array[bad]), seen)
+
+
+def _in_sinks(inputs: AttentionInputs) -> Iterator[Finding]:
+    """NaN and +inf; a sink of −inf is none."""
+    sinks = np.zeros(0) if inputs.sinks is None else inputs.sinks
+    bad = np.isnan(sinks) | (sinks == np.inf)
+    if bad.any():
+        head = int(bad.argmax())
+        yield Finding(
+            "nonfinite",
+            "error",
+            f"sinks hold {_kinds(sinks[bad])}, the first at head {head}",
+            Place(stage="weights", layer=0, head=head),
+        )
 
 
 def _used(inputs: AttentionInputs, name: str) -> NDArray[np.bool_]:
@@ -122,13 +143,13 @@ def _in_vectors(inputs: AttentionInputs, x: Array) -> Finding:
     )
 
 
-def _in_array(inputs: AttentionInputs, stage: str, array: Array, bad: NDArray[np.bool_]) -> Finding:
+def _in_array(inputs: AttentionInputs, stage: str, kinds: str, bad: NDArray[np.bool_]) -> Finding:
     where = tuple(int(i) for i in np.unravel_index(bad.argmax(), bad.shape))
     what = {"biased": "the bias", "masked": "the mask"}.get(stage, stage)
     return Finding(
         "nonfinite",
         "error",
-        f"{what} holds {_kinds(array[bad])}, the first at {place_in_words(inputs, stage, where)}",
+        f"{what} holds {kinds}, the first at {place_in_words(inputs, stage, where)}",
         Place(stage=stage, layer=0, **axes_of(stage, where)),
     )
 
@@ -153,8 +174,9 @@ def _hidden(inputs: AttentionInputs) -> Iterator[Finding]:
         return
     for name in ("k", "v"):
         array = getattr(inputs, name)
-        bad = ~np.isfinite(array).all(-1)  # (B, Hkv, S)
-        hidden = bad & _hidden_from_some(inputs)
+        hidden = ~np.isfinite(array).all(-1)  # (B, Hkv, S)
+        if hidden.any():
+            hidden &= _hidden_from_some(inputs)
         if hidden.any():
             where = tuple(int(i) for i in np.unravel_index(hidden.argmax(), hidden.shape))
             yield Finding(

@@ -17,7 +17,8 @@ from attn_cli.core.trace import Trace
 Array = NDArray[Any]
 
 SATURATED = 0.99  # a row that gives one of several keys more than this
-UNIFORM = 1e-3  # a row whose largest weight is within this share of 1 / visible keys
+BY_CHANCE = 0.05  # unit normal q and k saturate one row of two keys in a thousand
+UNIFORM = 1e-5  # a row whose largest weight is within this share of 1 / visible keys
 
 
 def row_findings(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
@@ -44,7 +45,7 @@ def _sums(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
     live = ~trace.empty & np.isfinite(sums)
     if inputs.sinks is not None:
         if live.any():
-            taken = 1 - sums[live]
+            taken = np.maximum(1 - sums[live], 0.0)  # rounding takes nothing below 0
             yield Finding(
                 "sinks",
                 "note",
@@ -58,7 +59,8 @@ def _sums(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
         yield Finding(
             "row-sum",
             "error",
-            f"{count(off.sum(), 'row')} of weights do not sum to 1 (worst: {worst:.6f}): "
+            f"{_rows_that(off, 'of weights does', 'of weights do')} not sum to 1 "
+            f"(worst: {worst:.6f}): "
             f"{rows_in_words(off, inputs)}",
             first_place(off, "weights"),
         )
@@ -96,7 +98,7 @@ def _saturated(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
     several = int((visible > 1).sum())
     yield Finding(
         "saturated-row",
-        "warning",
+        "warning" if hit.sum() > BY_CHANCE * several else "note",
         f"{hit.sum():,} of {count(several, 'row')} with a choice "
         f"{'gives' if hit.sum() == 1 else 'give'} one key more than {SATURATED} of the weight: "
         f"{rows_in_words(hit, inputs)}",

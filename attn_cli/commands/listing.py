@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from attn_cli.commands.output import write
+from attn_cli.commands.output import encoding, write
 from attn_cli.errors import ExitCode
 
 
@@ -16,7 +16,7 @@ def show_list(kind: str, *, json: bool) -> ExitCode:
     if json:
         from attn_cli.render.json_text import json_text
 
-        write(json_text(found.to_dict(), sys.stdout.encoding))
+        write(json_text(found.to_dict(), encoding()))
     else:
         from attn_cli.render.terminal.console import screen_for
         from attn_cli.render.terminal.listing import listing_screen

@@ -12,12 +12,12 @@ from typing import Annotated
 import typer
 
 from attn_cli.commands.options import EXIT_CODES
-from attn_cli.commands.output import drop_stdout, escape_unencodable, say, write
+from attn_cli.commands.output import drop_stdout, encoding, escape_unencodable, say, write
 from attn_cli.commands.version import show_version
 from attn_cli.errors import AttnError, ExitCode
 
 # A subcommand is a module with `register(app)`; only the one that is called is imported.
-COMMANDS = {"run": "attn_cli.commands.run"}
+COMMANDS = {"run": "attn_cli.commands.run", "mask": "attn_cli.commands.mask"}
 
 ABOUT = "A debugger for attention, in the terminal."
 # Typer's own word for wrong usage; it lies in no public module.
@@ -54,7 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _refused("memory ran out", "give fewer tokens or heads", json=json)
     except (KeyboardInterrupt, typer.Abort):
-        say("attn: interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         drop_stdout()
@@ -114,7 +113,7 @@ def _refused(message: str, hint: str, *, json: bool) -> ExitCode:
 
     message, hint = clean(message), clean(hint)
     if json:
-        write(json_text(error_fields(message, hint), sys.stdout.encoding))
+        write(json_text(error_fields(message, hint), encoding()))
         say(f"attn: {message}" + (f" ({hint})" if hint else ""))
     else:
         say(f"attn: {message}" + (f"\n      {hint}" if hint else ""))

@@ -85,13 +85,15 @@ ScaleOption = Annotated[
     typer.Option(
         "--scale",
         metavar="X",
-        help="Factor on q·k; none for 1. Without it 1/√d_k.",
+        help="Factor on the scores; none for 1. Without it 1/sqrt(d_k).",
         rich_help_panel=COMPUTING,
     ),
 ]
 Softcap = Annotated[
     float | None,
-    typer.Option(metavar="C", help="Cap the scores: C·tanh(score/C).", rich_help_panel=COMPUTING),
+    typer.Option(
+        metavar="C", help="Cap the scores: C * tanh(score / C).", rich_help_panel=COMPUTING
+    ),
 ]
 Masks = Annotated[
     list[str] | None,

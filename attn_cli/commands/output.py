@@ -24,6 +24,11 @@ def write(text: str) -> None:
         raise AttnError(f"cannot write to standard output: {error.strerror}") from error
 
 
+def encoding() -> str:
+    """The encoding of stdout."""
+    return sys.stdout.encoding or "utf-8"
+
+
 def say(line: str) -> None:
     """One line to stderr."""
     sys.stderr.write(line + "\n")

@@ -10,7 +10,7 @@ import typer
 
 from attn_cli.commands import options as o
 from attn_cli.commands.listing import show_list
-from attn_cli.commands.output import Progress, say, write
+from attn_cli.commands.output import Progress, encoding, say, write
 from attn_cli.core.findings import SEVERITIES
 from attn_cli.core.settings import Choices
 from attn_cli.errors import ExitCode, InputError
@@ -131,7 +131,7 @@ def _present(result: RunResult, options: RunOptions, *, json: bool, bits: bool) 
     if json:
         from attn_cli.render.json_text import json_text
 
-        write(json_text(result.to_dict(), sys.stdout.encoding))
+        write(json_text(result.to_dict(), encoding()))
     else:
         from attn_cli.render.terminal.console import screen_for
         from attn_cli.render.terminal.run import run_screen

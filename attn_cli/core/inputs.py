@@ -180,6 +180,13 @@ def _check_widths(inputs: AttentionInputs) -> None:
 
 
 def _check_extras(inputs: AttentionInputs) -> None:
+    for name, what in (("additive", "the additive mask"), ("bias", "the bias"), ("sinks", "sinks")):
+        array = getattr(inputs, name)
+        if array is not None and array.dtype.kind != "f":
+            raise InputError(
+                f"{what} has dtype {array.dtype}: expected real numbers",
+                hint="True = may attend is given as `mask`" if array.dtype.kind == "b" else "",
+            )
     for name, what in (("additive", "the additive mask"), ("bias", "the bias")):
         array = getattr(inputs, name)
         if array is not None and not _broadcasts(array.shape, inputs.shape):

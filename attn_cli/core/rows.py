@@ -37,14 +37,18 @@ def top_keys(
 def head_cosine(weights: Array, empty: NDArray[np.bool_]) -> Array:
     """The mean over rows of the cosine between the weights (H, L, S) of two heads: (H, H).
 
-    Rows (H, L) that are empty in either head are left out; NaN where none is left.
+    Rows (H, L) that are empty in either head, or where a sink takes everything, are left out; NaN
+    where none is left.
     """
     rows = weights.swapaxes(0, 1).astype(np.float64)  # (L, H, S)
-    gram = rows @ rows.mT  # (L, H, H)
-    norm = np.sqrt(np.einsum("lhh->lh", gram))
-    both = ~(empty.T[:, :, None] | empty.T[:, None, :])  # (L, H, H)
-    size = np.where(both, norm[:, :, None] * norm[:, None, :], 1)
-    with np.errstate(invalid="ignore"):  # NaN rows, and weights that a sink took down to 0
+    largest = rows.max(-1, keepdims=True)
+    rows = rows / np.where(largest > 0, largest, 1)  # the squares of tiny weights would vanish
+    with np.errstate(invalid="ignore"):  # rows that are NaN
+        gram = rows @ rows.mT  # (L, H, H)
+        norm = np.sqrt(np.einsum("lhh->lh", gram))
+        nothing = empty.T | (norm == 0)
+        both = ~(nothing[:, :, None] | nothing[:, None, :])  # (L, H, H)
+        size = np.where(both, norm[:, :, None] * norm[:, None, :], 1)
         total = np.where(both, gram / size, 0).sum(0)
     count = both.sum(0)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)

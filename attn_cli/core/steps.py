@@ -43,7 +43,7 @@ def _core(inputs: AttentionInputs) -> Iterator[Step]:
         yield "softcapped", SCORE_AXES, shape, f"{cap} · tanh(scaled ÷ {cap})"
     if inputs.bias is not None:
         yield "biased", SCORE_AXES, shape, "+ bias"
-    if inputs.mask is not None or inputs.additive is not None:
+    if inputs.mask is not None or inputs.additive is not None or inputs.hides_by_adding:
         yield "masked", SCORE_AXES, shape, _masking(inputs)
     sink = "" if inputs.sinks is None else ", a sink in the denominator"
     yield "weights", SCORE_AXES, shape, f"softmax over key{sink}"
@@ -69,6 +69,6 @@ def scaling(inputs: AttentionInputs) -> str:
 
 
 def _masking(inputs: AttentionInputs) -> str:
-    if inputs.mask is None:
-        return "+ mask"
-    return "−∞ where hidden" if inputs.additive is None else "+ mask, −∞ where hidden"
+    if inputs.additive is None:
+        return "−∞ where hidden"
+    return "+ mask" if inputs.mask is None else "+ mask, −∞ where hidden"

@@ -48,7 +48,7 @@ def usable_device(name: str, dtype: str) -> torch.device:
     """The torch device called `name`; UnsupportedError where it is not there or lacks `dtype`."""
     try:
         device = torch.device(name)
-        torch.zeros(1, dtype=getattr(torch, dtype), device=device)
+        torch.zeros(1, dtype=getattr(torch, dtype), device=device).cpu()  # meta has no numbers
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         first_line = (str(error).splitlines() or ["no reason given"])[0]
         raise UnsupportedError(
@@ -113,6 +113,7 @@ def _weigh(weights: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
     """weights · v; a NaN or inf in a value reaches only the rows that see its key."""
     if visible is None or bool(torch.isfinite(v).all()):
         return weights @ v
+    visible = visible.expand(weights.shape)
     context = weights @ torch.where(torch.isfinite(v), v, 0)
     for key in (~torch.isfinite(v)).any(-1).flatten(0, -2).any(0).nonzero()[:, 0].tolist():
         value = v[..., key, None, :]  # (..., H, 1, d_v)

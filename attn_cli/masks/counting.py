@@ -14,7 +14,7 @@ Counts = NDArray[np.int64]
 
 AT_ONCE = 2**22  # pairs that are evaluated at once
 LEAF = 2**14  # pairs; a smaller tile is evaluated, not asked
-DENSE = 2**24  # pairs; a smaller mask is evaluated whole, which is cheaper than asking
+DENSE = 2**20  # pairs; a smaller mask is evaluated whole, which is cheaper than asking
 ASKING = 2**8  # what asking about a tile costs, in pairs evaluated
 
 
@@ -24,9 +24,9 @@ class TooMuch(Exception):
 
 @dataclass(slots=True)
 class Allowance:
-    """How many pairs may still be evaluated."""
+    """How many pairs may still be evaluated: what takes a second or a few."""
 
-    left: int = 2**28
+    left: int = 150_000_000
 
     def spend(self, pairs: int) -> None:
         """TooMuch where it is used up."""
@@ -50,20 +50,24 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counter:
-    """Counts one batch item and head; query i stands at position `q_offset` + i."""
+    """Counts one batch item and head; query i stands at position `q_offset` + i.
+
+    `scattered`: tiles of the mask tell nothing, so that every pair is evaluated.
+    """
 
     mask: Mask
     batch: int
     head: int
     q_offset: int
+    scattered: bool = False
     allowance: Allowance = field(default_factory=Allowance)
 
     def tally(self, rows: Sequence[range], columns: Sequence[range]) -> Tally:
         """Every pair of the ranges of queries and keys, which follow one another from 0."""
         queries, keys = range(rows[-1].stop), range(columns[-1].stop)
-        if len(queries) * len(keys) <= DENSE:
+        if self.scattered or len(queries) * len(keys) <= DENSE:
             self.allowance.spend(len(queries) * len(keys))
-            return self.sampled(np.arange(len(queries)), rows, columns)
+            return self._evaluated(np.arange(len(queries)), rows, columns)
         of_row = np.zeros(len(queries), np.int64)
         cells = np.zeros((len(rows), len(columns)), np.int64)
         for r, some in enumerate(rows):
@@ -74,7 +78,19 @@ class Counter:
         return Tally(np.arange(len(queries)), of_row, cells)
 
     def sampled(self, rows: Counts, ranges: Sequence[range], columns: Sequence[range]) -> Tally:
-        """The same of some rows only, each evaluated whole; every range holds one at least."""
+        """The same of some rows only; every range of queries holds one at least."""
+        if self.scattered:
+            return self._evaluated(rows, ranges, columns)
+        of_row = np.zeros(ranges[-1].stop, np.int64)
+        by_column = np.zeros((rows.size, len(columns)), np.int64)
+        for place, row in enumerate(rows.tolist()):
+            for c, across in enumerate(columns):
+                before = of_row[row]
+                self._add(range(row, row + 1), across, of_row)
+                by_column[place, c] = of_row[row] - before
+        return _tally(rows, ranges, by_column)
+
+    def _evaluated(self, rows: Counts, ranges: Sequence[range], columns: Sequence[range]) -> Tally:
         keys = np.arange(columns[-1].stop)
         starts = [across.start for across in columns]
         by_column = np.empty((rows.size, len(columns)), np.int64)
@@ -83,8 +99,7 @@ class Counter:
             some = rows[first : first + step]
             seen = self._evaluate(some, keys)
             by_column[first : first + step] = np.add.reduceat(seen, starts, axis=1, dtype=np.int64)
-        first_rows = np.searchsorted(rows, [some.start for some in ranges])
-        return Tally(rows, by_column.sum(1), np.add.reduceat(by_column, first_rows, axis=0))
+        return _tally(rows, ranges, by_column)
 
     def total(self, queries: range, keys: range) -> int:
         """How many pairs are visible."""
@@ -110,6 +125,11 @@ class Counter:
         item, head = np.array([[self.batch]]), np.array([[self.head]])
         seen = self.mask(item, head, rows[:, np.newaxis] + self.q_offset, keys[np.newaxis])
         return np.broadcast_to(seen, (rows.size, keys.size))
+
+
+def _tally(rows: Counts, ranges: Sequence[range], by_column: Counts) -> Tally:
+    first_rows = np.searchsorted(rows, [some.start for some in ranges])
+    return Tally(rows, by_column.sum(1), np.add.reduceat(by_column, first_rows, axis=0))
 
 
 def spread_rows(ranges: Sequence[range], each: int) -> Counts:

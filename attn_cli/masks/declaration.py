@@ -8,7 +8,7 @@ from typing import Literal
 
 from attn_cli.core.masks import Mask, MaskContext
 from attn_cli.errors import InputError
-from attn_cli.masks.formula import Formula, Writing
+from attn_cli.masks.formula import Formula
 
 LARGEST = 2**31 - 1  # no sequence is longer, and the product of two such numbers fits int64
 
@@ -87,6 +87,7 @@ class MaskKind:
     make: Callable[..., Mask]
     code: Callable[..., Formula]
     room: Callable[..., int] = lambda *values: 1
+    fixed: bool = False  # there must be as many keys as `room` says
     scattered: bool = False  # what a tile of it lets through is only known by evaluating it
     parameters: tuple[Parameter, ...] = ()
     compares_positions: bool = False

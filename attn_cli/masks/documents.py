@@ -85,6 +85,7 @@ MASK = MaskKind(
     make=_make,
     code=_code,
     room=lambda lengths: sum(lengths),
+    fixed=True,
     parameters=(Parameter("a, b, …", "numbers", least=1, fewest=1),),
     compares_positions=True,
 )

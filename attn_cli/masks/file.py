@@ -92,7 +92,7 @@ def _spread(keep: BoolArray, path: str, context: MaskContext) -> BoolArray:
 
 
 def _code(at: Writing, path: str) -> Formula:
-    """The file is loaded and looked up; `at.loading` knows how its format is loaded."""
+    """The file is loaded and looked up; `at.loading` knows how it is loaded as bool."""
     context = at.context
     if context.load is None or at.loading is None:
         raise UnsupportedError(f'file("{path}") cannot be written as code here')
@@ -102,7 +102,7 @@ def _code(at: Writing, path: str) -> Formula:
     axes = (*named, at.row, at.k)
     table = at.name("stored")
     shape = ", ".join(str(sizes[axis]) for axis in axes)
-    setup = f"{table} = (torch.tensor({loaded}, device=device) != 0).expand({shape})"
+    setup = f"{table} = torch.as_tensor({loaded}, device=device).expand({shape})"
     return Formula((f"{table}[{', '.join(axes)}]",), setup=(setup,), imports=imports)
 
 

@@ -23,7 +23,6 @@ from attn_cli.recognize import understand
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.stats import STATISTICS
-from attn_cli.workflows.saving import check_destination, save_trace
 from attn_cli.workflows.selection import Selection, select
 from attn_cli.workflows.stages import engine_stages, taken_stages, with_surroundings
 from attn_cli.workflows.tables import head_rows, listed_rows, shown_rows
@@ -88,11 +87,16 @@ def run_reading(
         heads=options.heads_shown,
         queries=options.queries_shown,
     )
-    check_destination(options.save, force=options.force)
+    if options.save is not None:
+        from attn_cli.workflows.saving import check_destination
+
+        check_destination(options.save, force=options.force)
     views = ViewBuilder(inputs, selection)
     checks = RunChecks(inputs, file_precision=reading.summary.precision)
     trace = compute(reading, options, checks, views=views, progress=progress)
     if options.save is not None:
+        from attn_cli.workflows.saving import save_trace
+
         save_trace(options.save, reading, trace, force=options.force)
     return _result(reading, options, selection, trace, views)
 

@@ -12,20 +12,22 @@ from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.trace import Trace
 from attn_cli.formats.write import check_target, write
 from attn_cli.recognize.reading import Reading
+from attn_cli.workflows.stages import taken_stages
 
 Array = NDArray[Any]
 
 
-def check_destination(path: str | None, *, force: bool) -> None:
+def check_destination(path: str, *, force: bool) -> None:
     """Raises InputError, before anything is computed, where `path` could not be written."""
-    if path is not None:
-        check_target(Path(path), force=force)
+    check_target(Path(path), force=force)
 
 
 def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> None:
     """Every stage with its axes and precision, lse, masks, settings and tokens, or nothing."""
     inputs = reading.inputs
-    arrays: dict[str, Array] = {name: stage.array for name, stage in trace.stages.items()}
+    taken = taken_stages(inputs)  # what --values asked for beyond them is a copy
+    stages = {name: stage for name, stage in trace.stages.items() if name in taken}
+    arrays: dict[str, Array] = {name: stage.array for name, stage in stages.items()}
     arrays["lse"] = trace.lse
     if inputs.mask is not None:
         arrays["mask"] = _smallest(inputs.keep())
@@ -34,8 +36,8 @@ def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> Non
     write(
         Path(path),
         arrays,
-        dtypes={name: stage.dtype for name, stage in trace.stages.items()},
-        axes={name: stage.axes for name, stage in trace.stages.items()},
+        dtypes={name: stage.dtype for name, stage in stages.items()},
+        axes={name: stage.axes for name, stage in stages.items()},
         settings=_settings(reading),
         texts=_texts(inputs),
         force=force,

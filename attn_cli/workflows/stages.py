@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.layer import merge_heads
+from attn_cli.core.registry import unknown_name
 from attn_cli.core.rounding import round_to
 from attn_cli.core.steps import K_AXES, Q_AXES, V_AXES, X_AXES, steps
 from attn_cli.core.trace import ALL_STAGES, CONTEXT_AXES, STAGES, Stage, Trace
@@ -13,7 +14,9 @@ _GIVEN = {"x": X_AXES, "q": Q_AXES, "k": K_AXES, "v": V_AXES}
 
 
 def engine_stages(wanted: frozenset[str]) -> frozenset[str]:
-    """The stages that an engine must keep so that `wanted` can be given."""
+    """The stages that an engine must keep so that `wanted` can be given; InputError if unknown."""
+    for name in sorted(wanted - frozenset(ALL_STAGES)):
+        raise unknown_name("stage", name, ALL_STAGES)
     core = wanted & frozenset(STAGES)
     return core | {"context"} if wanted & {"merged", "output"} else core
 

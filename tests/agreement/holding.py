@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
+import torch
 
 from attn_cli.core.budget import measure_budget
 from attn_cli.core.compare import StageDiff, compare
@@ -14,6 +16,8 @@ from attn_cli.core.rounding import PRECISIONS, accumulator, precision, round_to
 from attn_cli.core.trace import STAGES, Trace
 from attn_cli.engines import ENGINES
 from attn_cli.stats import STATISTICS
+
+torch.set_num_threads(1)  # handing out small tensors costs more than computing them
 
 ENGINE_DTYPES = [
     (engine, dtype) for engine in ENGINES for dtype in PRECISIONS if dtype in ENGINES[engine].can.dtypes
@@ -145,3 +149,9 @@ def assert_same_classes(traces: Iterable[Trace]) -> None:
 def _classes(array: Array) -> Array:
     """0 finite, 1 NaN, 2 +inf, 3 −inf."""
     return np.select([np.isnan(array), np.isposinf(array), np.isneginf(array)], [1, 2, 3], 0)
+
+def with_stage(trace: Trace, stage: str, change: Callable[[Array], Array]) -> Trace:
+    """The trace with one stage changed and no other, though they may share memory."""
+    stages = dict(trace.stages)
+    stages[stage] = replace(stages[stage], array=change(stages[stage].array.copy()))
+    return replace(trace, stages=stages)

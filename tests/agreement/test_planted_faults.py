@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,13 @@ from attn_cli.core.inputs import Array, AttentionInputs
 from attn_cli.core.rounding import round_to
 from attn_cli.core.trace import STAGES, Trace
 from attn_cli.engines import ENGINES
-from tests.agreement.holding import Oracle, assert_stages_agree, assert_statistics_agree, run
+from tests.agreement.holding import (
+    Oracle,
+    assert_stages_agree,
+    assert_statistics_agree,
+    run,
+    with_stage,
+)
 from tests.agreement.samples import built, drawn, stored
 
 
@@ -77,7 +82,7 @@ def test_bfloat16_where_float32_was_claimed_is_found(
 def test_one_stage_rounded_to_bfloat16_is_found(
     stage: str, inputs: AttentionInputs, oracle: Oracle
 ) -> None:
-    trace = _with(run("torch", inputs, "float32"), stage, lambda array: round_to(array, "bfloat16"))
+    trace = with_stage(run("torch", inputs, "float32"), stage, lambda array: round_to(array, "bfloat16"))
     assert different(oracle, trace, "float32") == [stage]
 
 
@@ -90,7 +95,7 @@ def test_one_element_that_is_not_finite_is_found(
         array[1, 2, 3, 1] = value
         return array
 
-    trace = _with(run("numpy", inputs), stage, planted)
+    trace = with_stage(run("numpy", inputs), stage, planted)
     assert different(oracle, trace, "float64") == [stage]
     assert oracle.diffs(trace, "float64")[stage].where == (1, 2, 3, 1)
 
@@ -106,7 +111,7 @@ def test_one_element_a_little_off_is_found_with_its_place(
         array[1, 2, 6, 2] -= 1e-4
         return array
 
-    trace = _with(run("numpy", inputs, "float32"), stage, planted)
+    trace = with_stage(run("numpy", inputs, "float32"), stage, planted)
     assert different(oracle, trace, "float32") == [stage]
     assert oracle.diffs(trace, "float32")[stage].where == (1, 2, 6, 1)
 
@@ -134,10 +139,3 @@ def test_a_fault_in_any_one_statistic_is_found(
         trace.stats[name][1, 2, 3] = float("nan")
         with pytest.raises(AssertionError, match=name):
             assert_statistics_agree(oracle, trace, dtype)
-
-
-def _with(trace: Trace, stage: str, change: Callable[[Array], Array]) -> Trace:
-    """The trace with one stage changed and no other, though they may share memory."""
-    stages = dict(trace.stages)
-    stages[stage] = replace(stages[stage], array=change(stages[stage].array.copy()))
-    return replace(trace, stages=stages)

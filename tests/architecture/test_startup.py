@@ -45,6 +45,9 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["run", "--list", "engines"],
         ["run", SAMPLE],
         ["run", SAMPLE, "--json"],
+        ["mask", "--list"],
+        ["mask", "causal & random(2)"],
+        ["mask", "padding(3, 5)", "--as", "sdpa,mha,flex,hf"],
     ],
     ids=" ".join,
 )
@@ -54,7 +57,7 @@ def test_torch_is_not_loaded(arguments: list[str]) -> None:
     assert "torch" not in loaded
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["mask", "--help"]], ids=" ".join)
 def test_help_loads_no_numpy(arguments: list[str]) -> None:
     code, loaded = probe(*arguments)
     assert code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from rich.text import Text
 from attn_cli.core.results import WeightsView
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.names import Names
+from attn_cli.render.terminal.numbers import ERROR
 from attn_cli.render.terminal.prose import counted, packed
 from attn_cli.render.terminal.shade import BLOCKS, block_floors, block_step
 
@@ -28,9 +30,11 @@ class Shading:
     screen: Screen
 
     def cell(self, weight: float, hidden: bool) -> Text:
-        """Blank where every key is hidden, a quiet dot below the faintest shade."""
+        """Blank where every key is hidden, a quiet dot below the faintest shade, ! for NaN."""
         if hidden:
             return Text(" " * self.across)
+        if math.isnan(weight):
+            return Text("!" * self.across, style=ERROR)
         styles = self.screen.shades
         step = block_step(weight, self.largest, len(styles or BLOCKS))
         if step == 0:
@@ -49,8 +53,10 @@ def block_map(view: WeightsView, largest: float, names: Names) -> Text:
     shading = Shading(largest, across, screen)
     lines = [_axis(view, width, across, screen)]
     for label, cells, hidden in zip(labels, view.cells, view.hidden, strict=True):
-        line = Text(f"{' ' * (width - 1 - cell_len(label))}{label} ", style="dim")
-        for weight, blank in zip(cells.tolist(), hidden.tolist(), strict=True):
+        line = Text.assemble((f"{' ' * (width - 1 - cell_len(label))}{label} ", "dim"))
+        seen = np.flatnonzero(~hidden)
+        end = int(seen[-1]) + 1 if seen.size else 0  # nothing is drawn behind the last one
+        for weight, blank in zip(cells[:end].tolist(), hidden[:end].tolist(), strict=True):
             line.append_text(shading.cell(weight, blank))
         lines.append(line)
     return Text("\n").join(lines)
@@ -66,21 +72,27 @@ def block_sizes(view: WeightsView) -> str:
 
 def largest_block(views: Sequence[WeightsView]) -> float:
     """The largest mean weight of a block, so that one legend serves every head."""
-    return max(float(np.nanmax(np.where(view.hidden, 0.0, view.cells))) for view in views)
+    drawn = [np.isfinite(view.cells) & ~view.hidden for view in views]
+    return max(
+        float(view.cells.max(where=there, initial=0.0))
+        for view, there in zip(views, drawn, strict=True)
+    )
 
 
-def legend(largest: float, screen: Screen) -> Text:
+def legend(views: Sequence[WeightsView], screen: Screen) -> Text:
     """What the shades mean."""
+    largest = largest_block(views)
     shading = Shading(largest, 2, screen)
     least = screen.sign("≥")
-    shades = [
+    parts = [
         Text.assemble(shading.cell(floor * 1.0001, hidden=False), (f" {least} {floor:.2g}", "dim"))
         for floor in block_floors(largest)
     ]
-    rest = [screen.text("·· less", "dim"), screen.text("blank: hidden", "dim")]
+    parts += [screen.text("·· less", "dim"), screen.text("blank: hidden", "dim")]
+    if any(np.isnan(view.cells).any() for view in views):
+        parts.append(screen.text("!! NaN", ERROR))
     title = screen.text("mean weight of a cell  ", "dim")
-    packs = packed([*shades, *rest], screen, indent=2, first=title.cell_len)
-    return Text.assemble(title, packs)
+    return Text.assemble(title, packed(parts, screen, indent=2, first=title.cell_len))
 
 
 def _labels(view: WeightsView, names: Names) -> list[str]:

@@ -83,39 +83,45 @@ def cell_table(view: WeightsView, tolerance: float, names: Names) -> tuple[str, 
     return None
 
 
-def whole_table(view: WeightsView, tolerance: float, names: Names, *, corner: str) -> Text:
-    """The table with nothing shortened, however wide."""
-    grid = _grid(view, tolerance, names, corner, WRITINGS[0])
-    return _drawn(_with_tokens(grid, view, names, LONGEST_TOKEN), view, names)
+def whole_tables(
+    views: Sequence[WeightsView], tolerance: float, names: Names, width: int
+) -> list[Text] | None:
+    """Tables with nothing shortened, each of at most `width` columns; None where one is wider."""
+    for corner in CORNERS:
+        grids = [
+            _with_tokens(_grid(view, tolerance, names, corner), view, names, LONGEST_TOKEN)
+            for view in views
+        ]
+        if all(grid.width <= width for grid in grids):
+            return [_drawn(grid, view, names) for grid, view in zip(grids, views, strict=True)]
+    return None
 
 
-def _grid(view: WeightsView, tolerance: float, names: Names, corner: str, writing: Writing) -> Grid:
-    """A table that waits for its keys."""
+def _grid(view: WeightsView, tolerance: float, names: Names, corner: str) -> Grid:
+    """A table in full writing that waits for its keys."""
     queries = [_name("query", view, cover, names, LONGEST_TOKEN) for cover in view.query_ranges]
     sums = [row_sum(float(value), tolerance) for value in view.sums]
-    return Grid(names.screen.sign(corner), queries, (), (), writing, sums)
+    return Grid(names.screen.sign(corner), queries, (), (), WRITINGS[0], sums)
 
 
 def _grids(view: WeightsView, tolerance: float, names: Names) -> Iterator[Grid]:
     """Ways to lay the table out, the fullest first."""
+    blank = [_grid(view, tolerance, names, corner) for corner in CORNERS]
+    longest = max(map(cell_len, _keys(view, names, LONGEST_TOKEN)))
     for writings in (WRITINGS[:2], WRITINGS[2:3], WRITINGS[3:4], WRITINGS[4:]):
-        grids = [
-            _grid(view, tolerance, names, corner, writing)
-            for writing in writings
-            for corner in CORNERS
-        ]
+        grids = [replace(grid, writing=writing) for writing in writings for grid in blank]
         for grid in grids:
-            for most in _token_widths(view, names, grid.writing):
+            for most in _token_widths(longest, grid.writing):
                 yield _with_tokens(grid, view, names, most)
         for grid in grids:
             yield _with_indices(grid, view, names)
 
 
-def _token_widths(view: WeightsView, names: Names, writing: Writing) -> Iterator[int]:
+def _token_widths(longest: int, writing: Writing) -> Iterator[int]:
     """How many cells the tokens above the weights may have, the most first."""
-    yield from range(LONGEST_TOKEN, LEAST_TOKEN, -1)
-    if _longest_key(view, names) < writing.width:
-        yield writing.width - 1
+    yield longest
+    if longest >= writing.width:
+        yield from range(longest - 1, LEAST_TOKEN, -1)
 
 
 def _drawn(grid: Grid, view: WeightsView, names: Names) -> Text:
@@ -123,10 +129,6 @@ def _drawn(grid: Grid, view: WeightsView, names: Names) -> Text:
     if grid.numbered and names.labels is not None and names.labels.key != names.labels.query:
         lines.append(_key_list(view, names, grid.width))
     return Text("\n").join(lines)
-
-
-def _longest_key(view: WeightsView, names: Names) -> int:
-    return max(map(cell_len, _keys(view, names, LONGEST_TOKEN)))
 
 
 def _keys(view: WeightsView, names: Names, most: int) -> list[str]:
@@ -170,7 +172,9 @@ def _lines(view: WeightsView, grid: Grid, screen: Screen) -> Iterator[Text]:
             elif math.isnan(weight):
                 line.append(_right("NaN"[: width - 1], width), ERROR)
             else:
-                line.append(_right(grid.writing(weight), width), weight_style(weight, screen.shades))
+                line.append(
+                    _right(grid.writing(weight), width), weight_style(weight, screen.shades)
+                )
         if grid.writing.sums:
             line.append(" " * (grid.sum_width - grid.sums[row].cell_len)).append(grid.sums[row])
         yield line

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TextIO
 
 from rich.cells import cell_len
@@ -17,6 +19,7 @@ from attn_cli.render.text import clean, safe, spelled
 
 PIPE_WIDTH = 100  # what a screen is arranged for where nobody says how wide it is
 NARROWEST = 40  # narrower screens wrap by themselves
+HEIGHT = 25  # nothing depends on it; Rich asks the system where it is not said
 UNBOUNDED = 1_000_000  # wider than any table: in a pipe nothing is cut
 LONGEST_TOKEN = 200  # cells; even in a pipe one hostile token must not fill a disk
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -56,17 +59,11 @@ class Screen:
         """A token safe to show, with its index where several are alike, of at most `most` cells."""
         mark = "" if index is None else self._index(index)
         limit = LONGEST_TOKEN if most is None or not self.cuts else most
-        if len(token) > 4 * LONGEST_TOKEN:  # only its ends can show
-            token = token[: 2 * LONGEST_TOKEN] + token[-2 * LONGEST_TOKEN :]
-        return self.shortened(spelled(safe(token), self.encoding), limit - len(mark)) + mark
+        return _shown(token, limit - len(mark), self.encoding) + mark
 
     def shortened(self, text: str, most: int) -> str:
         """Text of at most `most` cells: what is too long loses its middle."""
-        if cell_len(text) <= most:
-            return text
-        dots = self.sign("…")
-        left = (most - len(dots) + 1) // 2
-        return _first(text, left) + dots + _last(text, most - len(dots) - left)
+        return _shortened(text, most, self.sign("…"))
 
     def render(self, parts: Iterable[Text]) -> str:
         """The parts one below the other, with colour where the screen has it."""
@@ -84,16 +81,33 @@ def screen_for(stream: TextIO) -> Screen:
     """The screen that `stream` is: colour only on a terminal and without NO_COLOR."""
     terminal = stream.isatty()
     width = max(NARROWEST, shutil.get_terminal_size((PIPE_WIDTH, 24)).columns)
-    encoding = stream.encoding or "utf-8"
+    encoding = getattr(stream, "encoding", None) or "utf-8"
     console = Console(
-        file=stream,
+        file=io.StringIO(),  # Rich draws; what it drew is written by the command
+        force_terminal=True if terminal else None,
         width=width if terminal else UNBOUNDED,
+        height=HEIGHT,
         markup=False,
         highlight=False,
         emoji=False,
         legacy_windows=False,
     )
     return Screen(console, width, cuts=terminal, encoding=encoding)
+
+
+@lru_cache(maxsize=4096)  # a token stands in many places of one screen
+def _shown(token: str, most: int, encoding: str) -> str:
+    """A token safe to show, spelled in the encoding and shortened to `most` cells."""
+    if len(token) > 4 * LONGEST_TOKEN:  # only its ends can show
+        token = token[: 2 * LONGEST_TOKEN] + token[-2 * LONGEST_TOKEN :]
+    return _shortened(spelled(safe(token), encoding), most, spelled("…", encoding))
+
+
+def _shortened(text: str, most: int, dots: str) -> str:
+    if cell_len(text) <= most:
+        return text
+    left = (most - len(dots) + 1) // 2
+    return _first(text, left) + dots + _last(text, most - len(dots) - left)
 
 
 def _first(text: str, cells: int) -> str:

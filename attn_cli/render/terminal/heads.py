@@ -2,54 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
 from attn_cli.core.results import HeadRow, RunResult
 from attn_cli.render.terminal.console import Screen
-from attn_cli.render.terminal.numbers import entropy, number, percent
+from attn_cli.render.terminal.numbers import ERROR, NAN, entropy, number, percent
 from attn_cli.render.terminal.table import Column, Layout, table
 
+FIRST_TO_GO = ("distance", "on key 0")  # what a narrow screen leaves out
 
-def heads(result: RunResult, screen: Screen, *, bits: bool) -> Text:
-    """One line a head: means over its rows that are not empty; entropy in nats or bits."""
+
+def heads(result: RunResult, screen: Screen, *, bits: bool) -> Iterator[Text]:
+    """One line a head: means over its rows that are not empty; entropy in nats or bits.
+
+    Nothing where no head has a row with a statistic.
+    """
     full = _columns(result, screen, bits=bits, short=False)
     short = _columns(result, screen, bits=bits, short=True)
-    narrow = [column for column in short if column.title not in ("distance", "on key 0")]
-    return table(
-        [Layout(full, 3), Layout(full, 2), Layout(short, 2), Layout(narrow, 2), Layout(narrow, 1)],
-        screen,
-    )
+    narrow = [column for column in short if column.title not in FIRST_TO_GO]
+    layouts = [Layout(full), Layout(full, 2), Layout(short, 2), Layout(narrow, 2)]
+    if len(full) > 1:
+        yield table(layouts, screen)
 
 
 def _columns(result: RunResult, screen: Screen, *, bits: bool, short: bool) -> Sequence[Column]:
-    shown = result.heads
-
-    def figure(title: str, name: str, digits: int) -> Column:
-        return Column(title, [number(head.means[name], digits, screen) for head in shown])
-
+    """The columns that say something; each title in full or short."""
     unit = "bit" if bits else "nat"
-    shares = [percent(head.means["normalized_entropy"], screen) for head in shown]
+    length = result.input.queries
+
+    def column(titles: tuple[str, str], show: Callable[[HeadRow], Text]) -> Column:
+        cells = [
+            Text(NAN, style=ERROR) if _is_lost(head, length) else show(head)
+            for head in result.heads
+        ]
+        return Column(titles[short], cells)
+
+    def figure(titles: tuple[str, str], name: str, digits: int) -> Column:
+        return column(titles, lambda head: number(head.means[name], digits, screen))
+
     columns = [
-        Column("means", [_name(head, result) for head in shown], "left"),
-        Column(f"entropy/{unit}", [entropy(head.means, screen, bits=bits) for head in shown]),
-        Column("of max" if short else "of maximum", shares),
-        figure("eff. keys" if short else "effective keys", "effective_keys", 2),
-        figure("top weight" if short else "largest weight", "max_weight", 3),
-        figure("distance" if short else "mean distance", "mean_distance", 1),
-        figure("on key 0", "first_key_weight", 3),
+        column((f"entropy/{unit}",) * 2, lambda head: entropy(head.means, screen, bits=bits)),
+        column(
+            ("of maximum", "of max"), lambda head: percent(head.means["normalized_entropy"], screen)
+        ),
+        figure(("effective keys", "eff. keys"), "effective_keys", 2),
+        figure(("largest weight", "top weight"), "max_weight", 3),
+        figure(("mean distance", "distance"), "mean_distance", 1),
+        figure(("on key 0", "on key 0"), "first_key_weight", 3),
     ]
     if result.settings.heads > 1:
-        cosines = [number(head.mean_cosine, 3, screen) for head in shown]
-        columns.append(Column("cosine" if short else "cosine to other heads", cosines))
-    if any(head.empty_rows for head in shown):
-        empty = [Text(str(head.empty_rows)) for head in shown]
+        cosine = ("cosine to other heads", "cosine")
+        columns.append(column(cosine, lambda head: number(head.mean_cosine, 3, screen)))
+    if any(head.empty_rows for head in result.heads):
+        empty = [Text(str(head.empty_rows)) for head in result.heads]
         columns.append(Column("empty" if short else "empty rows", empty))
-    return [column for column in columns if not column.says_nothing(screen.sign("–"))]
+    dash = screen.sign("–")
+    told = [column for column in columns if not column.says_nothing(dash)]
+    return [Column("means", [_name(head, result) for head in result.heads], "left"), *told]
+
+
+def _is_lost(head: HeadRow, length: int) -> bool:
+    """Whether NaN or inf took part in a row that is not empty."""
+    return head.empty_rows < length and math.isnan(head.means["sum"])
 
 
 def _name(head: HeadRow, result: RunResult) -> Text:
-    return Text(
-        f"item {head.batch}, head {head.head}" if result.input.batch > 1 else f"head {head.head}"
-    )
+    item = f"item {head.batch}, " if result.input.batch > 1 else ""
+    return Text(f"{item}head {head.head}")

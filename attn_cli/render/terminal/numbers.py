@@ -10,6 +10,7 @@ from rich.text import Text
 from attn_cli.render.terminal.console import Screen
 
 NAT_IN_BITS = 1 / math.log(2)
+NAN = "NaN"
 WARN = "bold yellow"
 ERROR = "bold red"
 
@@ -36,6 +37,6 @@ def entropy(numbers: Mapping[str, float], screen: Screen, *, bits: bool) -> Text
 def row_sum(value: float, tolerance: float) -> Text:
     """A row's sum with 6 digits, marked where it is further than `tolerance` from 1."""
     if math.isnan(value):
-        return Text("! NaN", style=ERROR)
+        return Text(f"! {NAN}", style=ERROR)
     shown = f"{value:.6f}"
     return Text(shown) if abs(value - 1) <= tolerance else Text(f"! {shown}", style=WARN)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
-from attn_cli.core.results import Row, RunResult, ShownRow, TopKey
+from attn_cli.core.results import Row, RunResult, TopKey
 from attn_cli.render.terminal.names import Names
-from attn_cli.render.terminal.numbers import WARN, entropy, number, percent, row_sum
-from attn_cli.render.terminal.prose import counted
+from attn_cli.render.terminal.numbers import ERROR, NAN, WARN, entropy, number, percent, row_sum
+from attn_cli.render.terminal.prose import counted, hanging
 from attn_cli.render.terminal.table import Column, Layout, table
 
 LONGEST_TOKEN = 16
@@ -63,24 +65,27 @@ DETAILS = (  # the richest first: what a narrow screen leaves out goes in this o
 
 def rows(result: RunResult, names: Names, *, bits: bool) -> Iterator[Text]:
     """One line a query of each head, entropy in nats or bits; what is left out, counted."""
-    lines = list(_lines(result.shown_rows))
+    lines = list(_lines(result))
     yield table((_layout(lines, result, names, d, bits=bits) for d in DETAILS), names.screen)
     if len(result.shown_rows) < result.rows_total:
-        yield names.screen.text(
+        words = (
             f"{len(result.shown_rows):,} of {counted(result.rows_total, 'row')}: the first, the "
-            "last and the most unusual; --json or --rows all has the rest",
-            "dim",
+            "last and the most unusual; --json or --rows all has the rest"
         )
+        yield hanging(names.screen.text(words, "dim"), names.screen, indent=2)
 
 
-def _lines(shown: Sequence[ShownRow]) -> Iterator[Line]:
+def _lines(result: RunResult) -> Iterator[Line]:
     """The shown rows, with a line for those left out between two of one head."""
+    queries = result.chosen.get("query", range(result.input.queries))
     before: Row | None = None
-    for entry in shown:
+    for entry in result.shown_rows:
         row = entry.row
         same = before is not None and (row.batch, row.head) == (before.batch, before.head)
-        if same and before is not None and row.query > before.query + 1:
-            yield Line(row, left_out=row.query - before.query - 1)
+        if same and before is not None:
+            between = bisect_left(queries, row.query) - bisect_right(queries, before.query)
+            if between > 0:
+                yield Line(row, left_out=between)
         yield Line(row, entry.why, opens_head=not same)
         before = row
 
@@ -93,8 +98,11 @@ def _layout(
     def column(title: str, show: Callable[[Row], Text]) -> Column:
         return Column(title, [Text() if line.left_out else show(line.row) for line in lines])
 
+    def statistic(title: str, show: Callable[[Row], Text]) -> Column:
+        return column(title, lambda row: Text(NAN, style=ERROR) if _is_lost(row) else show(row))
+
     def figure(title: str, name: str, digits: int) -> Column:
-        return column(title, lambda row: number(row.numbers[name], digits, screen))
+        return statistic(title, lambda row: number(row.numbers[name], digits, screen))
 
     unit = "bit" if bits else "nat"
     columns = list(_places(lines, result, names, detail))
@@ -104,8 +112,8 @@ def _layout(
             "Σ" if short else "Σ weights",
             lambda row: row_sum(row.numbers["sum"], result.sum_tolerance),
         ),
-        column(f"entropy/{unit}", lambda row: entropy(row.numbers, screen, bits=bits)),
-        column(
+        statistic(f"entropy/{unit}", lambda row: entropy(row.numbers, screen, bits=bits)),
+        statistic(
             "of max" if short else "of maximum",
             lambda row: percent(row.numbers["normalized_entropy"], screen),
         ),
@@ -127,6 +135,11 @@ def _layout(
     return Layout(columns, detail.gap)
 
 
+def _is_lost(row: Row) -> bool:
+    """Whether NaN or inf took part, so that no statistic means anything."""
+    return not row.empty and math.isnan(row.numbers["sum"])
+
+
 def _places(
     lines: Sequence[Line], result: RunResult, names: Names, detail: Detail
 ) -> Iterator[Column]:
@@ -142,7 +155,7 @@ def _places(
 
 def _query(line: Line, names: Names, detail: Detail) -> Text:
     if line.left_out:
-        return names.screen.text(f"⋮ {line.left_out:,} more", "dim")
+        return names.screen.text(f"… {line.left_out:,} more", "dim")
     return Text(names.along("query", line.row.batch, line.row.query, detail.token))
 
 

@@ -11,13 +11,13 @@ from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.findings import findings
 from attn_cli.render.terminal.header import header
 from attn_cli.render.terminal.heads import heads
-from attn_cli.render.terminal.names import names
+from attn_cli.render.terminal.names import Names, names
 from attn_cli.render.terminal.rows import rows
 from attn_cli.render.terminal.shapes import shapes
 from attn_cli.render.terminal.values import values
 from attn_cli.render.terminal.weights import weights
 
-PARTS = ("shapes", "weights", "rows", "heads", "findings", "values")
+PARTS = ("shapes", "weights", "rows", "heads", "values", "findings")  # as they stand
 
 
 def run_screen(
@@ -25,15 +25,16 @@ def run_screen(
 ) -> str:
     """The whole screen as text. `parts` are of PARTS; `bits` shows entropy in bits, not nats."""
     blocks: list[Text] = [header(result, screen)]
+    named = names(result, screen)
     for part in PARTS:
         if part in parts:
-            drawn = list(_part(part, result, screen, bits=bits))
+            drawn = list(_part(part, result, named, bits=bits))
             blocks += [Text(), *drawn] if drawn else []
     return screen.render(blocks)
 
 
-def _part(part: str, result: RunResult, screen: Screen, *, bits: bool) -> Iterator[Text]:
-    named = names(result, screen)
+def _part(part: str, result: RunResult, named: Names, *, bits: bool) -> Iterator[Text]:
+    screen = named.screen
     if part == "shapes":
         yield shapes(result.shapes, screen)
     elif part == "weights":
@@ -41,7 +42,7 @@ def _part(part: str, result: RunResult, screen: Screen, *, bits: bool) -> Iterat
     elif part == "rows" and result.shown_rows:
         yield from rows(result, named, bits=bits)
     elif part == "heads" and result.rows_total > len(result.heads):
-        yield heads(result, screen, bits=bits)
+        yield from heads(result, screen, bits=bits)
     elif part == "findings":
         yield from findings(result.findings, result.fine, screen)
     elif part == "values":

@@ -14,7 +14,7 @@ from rich.style import Style
 FAINT = (82, 86, 94)
 VIVID = (0, 105, 255)
 STEPS = 20
-PALETTE = (240, 24, 25, 26, 27)  # the like among the 256 colours
+PALETTE = (240, 60, 25, 26, 27)  # the like among the 256 colours
 BLOCKS = "░▒▓█"
 FACTOR = 4.0  # a block character stands for weights so many times those of the one before
 NEGLIGIBLE = 0.01  # a smaller weight has no shade
@@ -40,7 +40,8 @@ def weight_style(weight: float, styles: Sequence[Style]) -> Style:
         return Style(dim=True)
     if not styles:
         return Style()
-    return styles[min(math.ceil(len(styles) * weight**GAMMA), len(styles)) - 1]
+    step = math.ceil(len(styles) * math.pow(weight, GAMMA))
+    return styles[min(step, len(styles)) - 1]
 
 
 def block_step(weight: float, largest: float, steps: int) -> int:

@@ -80,7 +80,7 @@ def _matrix(
     batch = indices["batch"][at[0]] if "batch" in stage.axes[:-2] else 0
     rows = _ends(matrix.shape[0], MOST)
     tokens = [
-        names.screen.text("⋮", "dim")
+        names.screen.text("…", "dim")
         if row is None
         else Text(names.along(down, batch, indices[down][row], LONGEST_TOKEN))
         for row in rows
@@ -99,7 +99,7 @@ def _columns(
 ) -> Iterator[Column]:
     """The first and last columns, `count` of them, with a gap between where they are not all."""
     digits = _digits(matrix)
-    gap = screen.text("⋮", "dim")
+    gap = screen.text("…", "dim")
     for column in _ends(matrix.shape[1], count):
         if column is None:
             yield Column(screen.sign("…"), [screen.text("…", "dim") for _ in rows])

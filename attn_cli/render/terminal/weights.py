@@ -10,10 +10,10 @@ from rich.text import Text
 
 from attn_cli.core.results import RunResult, WeightsView
 from attn_cli.render.terminal.blocks import block_map, block_sizes, largest_block, legend
-from attn_cli.render.terminal.cells import CORNERS, cell_table, whole_table
+from attn_cli.render.terminal.cells import cell_table, whole_tables
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.names import Names
-from attn_cli.render.terminal.prose import counted
+from attn_cli.render.terminal.prose import counted, hanging
 
 GAP = 4  # between heads side by side
 
@@ -22,10 +22,11 @@ def weights(result: RunResult, names: Names) -> Iterator[Text]:
     """Every head's picture, as many abreast as the width allows; what is left out, counted."""
     yield from beside(_pictures(result, names), names.screen)
     if any(view.blocks for view in result.views):
-        yield legend(largest_block(result.views), names.screen)
+        yield legend(result.views, names.screen)
     if result.views_left_out:
         left_out = counted(result.views_left_out, "head")
-        yield names.screen.text(f"{left_out} more: --head and --item pick which to show", "dim")
+        words = f"{left_out} more: --head and --item pick which to show"
+        yield hanging(names.screen.text(words, "dim"), names.screen, indent=2)
 
 
 def beside(pictures: Sequence[Text], screen: Screen) -> Iterator[Text]:
@@ -51,16 +52,11 @@ def _abreast(parts: Sequence[Text], width: int) -> Text:
 
 def _pictures(result: RunResult, names: Names) -> list[Text]:
     """Whole tables where two or more of them stand abreast; else each as full as it can be."""
+    half = (names.screen.width - GAP) // 2
     if not any(view.blocks for view in result.views):
-        for corner in CORNERS:
-            whole = [
-                _titled(
-                    view, "", whole_table(view, result.sum_tolerance, names, corner=corner), result
-                )
-                for view in result.views
-            ]
-            if whole and 2 * max(map(_width, whole)) + GAP <= names.screen.width:
-                return whole
+        whole = whole_tables(result.views, result.sum_tolerance, names, half)
+        if whole is not None:
+            return [_titled(v, "", t, result) for v, t in zip(result.views, whole, strict=True)]
     return [_picture(view, result, names) for view in result.views]
 
 

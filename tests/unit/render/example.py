@@ -231,6 +231,8 @@ def _shapes(case: Case) -> tuple[StageShape, ...]:
         ("weights", SCORES, square, "softmax over key"),
         ("context", ("batch", "head", "query", "d_v"), (batch, heads, queries, d_v), "weights · v"),
     ]
+    if case.visible is None:
+        steps = [step for step in steps if step[0] != "masked"]
     if case.x is not None:
         axes = ("batch", "query", "d_model")
         steps.insert(0, ("x", axes, case.x.shape, "token vectors"))

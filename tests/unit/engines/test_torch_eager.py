@@ -1,0 +1,141 @@
+"""Engine torch: gradients, devices, masks that broadcast; the figures of a narrow precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from attn_cli.engines.torch_eager import attention_stages, softmax, to_numpy, usable_device
+from attn_cli.errors import UnsupportedError
+from tests.agreement.holding import run
+from tests.agreement.samples import drawn
+
+INF, NAN = float("inf"), float("nan")
+
+
+def leaves(seed: int, *, heads: int = 4, kv_heads: int = 2, queries: int = 3, keys: int = 4) -> Any:
+    """q, k, v in float64 that want gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((heads, queries, 5), (kv_heads, keys, 5), (kv_heads, keys, 2))
+    return tuple(
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in shapes
+    )
+
+
+CAUSAL = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]], dtype=torch.bool)
+EMPTY_ROW = torch.tensor([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=torch.bool)
+ADDITIVE = torch.tensor([[0, -INF, 0.5, 1], [-INF] * 4, [0, 0, 0, -INF]], dtype=torch.float64)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "causal": {"visible": CAUSAL},
+    "empty row": {"visible": EMPTY_ROW},
+    "additive": {"additive": ADDITIVE, "visible": ~torch.isneginf(ADDITIVE)},
+    "everything": {
+        "visible": EMPTY_ROW,
+        "bias": torch.full((4, 1, 4), 0.3, dtype=torch.float64),
+        "softcap": 2.0,
+        "scale": 0.7,
+        "sinks": torch.tensor([0.5, -1.0, 0.0, 2.0], dtype=torch.float64),
+    },
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_gradients_are_those_of_finite_differences(option: str) -> None:
+    def context(*qkv: Tensor) -> Tensor:
+        return attention_stages(*qkv, **OPTIONS[option])["context"]
+
+    assert torch.autograd.gradcheck(context, leaves(0))
+
+
+def test_gradients_reach_bias_and_sinks() -> None:
+    q, k, v = leaves(1)
+    sinks = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    bias = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
+
+    def context(sinks: Tensor, bias: Tensor) -> Tensor:
+        return attention_stages(q, k, v, visible=EMPTY_ROW, sinks=sinks, bias=bias)["context"]
+
+    assert torch.autograd.gradcheck(context, (sinks, bias))
+
+
+@pytest.mark.parametrize("option", ["empty row", "additive", "everything"])
+def test_an_empty_row_has_gradient_0_and_not_nan(option: str) -> None:
+    q, k, v = leaves(2)
+    attention_stages(q, k, v, **OPTIONS[option])["context"].sum().backward()
+    for leaf in (q, k, v):
+        assert torch.isfinite(leaf.grad).all()
+    assert (q.grad[:, 1] == 0).all()
+    assert (q.grad[:, 0] != 0).any()
+
+
+def test_hidden_positions_have_gradient_exactly_0() -> None:
+    q, k, v = leaves(3)
+    stages = attention_stages(q, k, v, visible=CAUSAL)
+    for name in ("scores", "masked"):
+        stages[name].retain_grad()
+    (stages["context"] ** 2).sum().backward()
+    for name in ("scores", "masked"):
+        assert (stages[name].grad[:, ~CAUSAL] == 0).all()
+    assert (k.grad[:, 3] == 0).all()  # key 3 is seen by nobody
+    assert (v.grad[:, 3] == 0).all()
+    assert (k.grad[:, 0] != 0).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 3, 4), (4, 3, 4), (1, 4), (3, 1), (2, 1, 1, 1)])
+def test_masks_broadcast_also_where_a_value_is_not_finite(shape: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(4)
+    visible = torch.rand(shape, generator=generator) < 0.7
+    q, k, v = (leaf.detach() for leaf in leaves(4))
+    if len(shape) == 4:
+        q, k, v = (leaf.expand(2, *leaf.shape) for leaf in (q, k, v))
+    v = v.clone()
+    v[..., 1, 0] = NAN
+    whole = visible.expand(*q.shape[:-1], 4)
+    came = attention_stages(q, k, v, visible=visible)
+    right = attention_stages(q, k, v, visible=whole)
+    for name in ("weights", "context"):
+        torch.testing.assert_close(came[name], right[name], rtol=0, atol=0, equal_nan=True)
+
+
+def test_softmax_of_nothing_visible_is_0() -> None:
+    masked = torch.full((1, 2, 3), -INF)
+    assert (softmax(masked, torch.zeros(1, 2, 3, dtype=torch.bool), None) == 0).all()
+
+
+@pytest.mark.parametrize("name", ["nowhere", "cuda:99", "cpu:x", "meta"])
+def test_a_device_that_is_not_there_is_refused_in_one_sentence(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"device '{name}'") as refusal:
+        usable_device(name, "float32")
+    assert "\n" not in str(refusal.value)
+    assert "--device cpu" in refusal.value.hint
+
+
+def test_bfloat16_is_widened_exactly() -> None:
+    tensor = torch.tensor([1.0, 3.140625, -INF]).bfloat16()
+    array = to_numpy(tensor)
+    assert array.dtype == np.float32
+    np.testing.assert_array_equal(array, [1.0, 3.140625, -INF])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_lse_and_weights_speak_of_the_same_sinks(dtype: str) -> None:
+    """Σ w = 1 − exp(sink − lse), with the sink as this precision holds it."""
+    from attn_cli.core.rounding import precision, round_to
+
+    sinks = np.array([3.31, 12.13])
+    trace = run("torch", drawn(5, sinks=sinks), dtype)
+    held = round_to(sinks, dtype).astype(np.float64)[:, None]
+    expected = 1 - np.exp(held - trace.lse)
+    tolerance = 4 * precision(dtype).eps * expected + 1e-6 * (dtype != "float64")
+    assert (np.abs(trace.stats["sum"] - expected) <= tolerance + 1e-15).all()
+
+
+def test_a_far_offset_is_a_position_like_any_other() -> None:
+    trace = run("torch", drawn(6, heads=1, queries=1, keys=1, q_offset=2**40))
+    assert trace.stats["mean_distance"].item() == 2**40
