@@ -16,9 +16,10 @@ def head_findings(trace: Trace) -> Iterator[Finding]:
     """Heads of one batch item whose weights are the same in every row that has a choice."""
     if trace.cosine is None:
         return
-    choice = (trace.stats["visible_keys"] > 1).any(-1)  # (B, H)
+    choice = (trace.stats["visible_keys"] > 1).astype(np.float32)  # (B, H, L)
     for batch, cosine in enumerate(trace.cosine):
-        same = np.triu(1 - cosine <= IDENTICAL, k=1) & choice[batch] & choice[batch][:, None]
+        in_common = choice[batch] @ choice[batch].T > 0  # a row in which both have a choice
+        same = np.triu((1 - cosine <= IDENTICAL) & in_common, k=1)
         pairs = np.argwhere(same)
         if not len(pairs):
             continue

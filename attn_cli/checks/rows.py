@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.checks.places import count, first_place, rows_in_words
-from attn_cli.core.findings import Finding
+from attn_cli.core.findings import Finding, Severity
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.rounding import accumulator, precision
 from attn_cli.core.trace import Trace
@@ -17,7 +17,7 @@ from attn_cli.core.trace import Trace
 Array = NDArray[Any]
 
 SATURATED = 0.99  # a row that gives one of several keys more than this
-BY_CHANCE = 0.05  # unit normal q and k saturate one row of two keys in a thousand
+BY_CHANCE = 0.05  # a share of rows up to this may be saturated or uniform by chance: a note
 UNIFORM = 1e-5  # a row whose largest weight is within this share of 1 / visible keys
 
 
@@ -98,7 +98,7 @@ def _saturated(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
     several = int((visible > 1).sum())
     yield Finding(
         "saturated-row",
-        "warning" if hit.sum() > BY_CHANCE * several else "note",
+        _severity(hit, visible),
         f"{hit.sum():,} of {count(several, 'row')} with a choice "
         f"{'gives' if hit.sum() == 1 else 'give'} one key more than {SATURATED} of the weight: "
         f"{rows_in_words(hit, inputs)}",
@@ -112,11 +112,15 @@ def _uniform(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
     if hit.any():
         yield Finding(
             "uniform-row",
-            "warning",
+            _severity(hit, visible),
             f"{_rows_that(hit, 'looks', 'look')} at every visible key alike (the scores do not "
             f"tell them apart): {rows_in_words(hit, inputs)}",
             first_place(hit, "weights"),
         )
+
+
+def _severity(hit: Array, visible: Array) -> Severity:
+    return "warning" if hit.sum() > BY_CHANCE * (visible > 1).sum() else "note"
 
 
 def _rows_that(hit: Array, one: str, many: str) -> str:

@@ -4,8 +4,8 @@ Per stage and (batch, head): 3 × the largest error against float64 over three p
 permuted summation order, plus 2 ulp of the stage's largest value. A plain run is written here in
 NumPy and shares no code with any engine: sums are kept in float32 or wider, and every stage is
 rounded to the candidate's precision. Measured on the input at hand, it needs no tolerance that
-somebody chose. In float64 the oracle rounds as much as the candidate, so there it is twice that
-(`benchmarks/false_alarms.py`: once gives 4 false alarms in 17,500 comparisons, twice none in 42,000).
+somebody chose. In float64 the oracle rounds as much as the candidate, so there it is twice that:
+once gives 4 false alarms in 17,500 comparisons, twice none in 42,000 (benchmarks/false_alarms.py).
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ class TorchEngine:
     """Attention by PyTorch operations in the precision asked for, one batch item at a time.
 
     Results in float16 and bfloat16 are what PyTorch rounds each operation to. Hidden keys take no
-    part and an empty row has weights 0 and context 0, in the gradient too.
+    part and an empty row has weights 0 and context 0, in the gradient too (where hidden keys hold
+    numbers: the gradient of q forms 0·k).
     """
 
     name = "torch"

@@ -31,7 +31,8 @@ def parse(text: str) -> Content:
 
     A bare list becomes the unnamed array "x". In an object, lists of numbers (or of true and
     false) are arrays, a number is one without axes, lists of strings are texts, "settings" is an
-    object, and a note names the other keys, which are not read. NaN and ±Infinity may stand for numbers; null may not.
+    object, and a note names the other keys, which are not read. NaN and ±Infinity may stand for
+    numbers; null may not.
     InputError names the line and column where the text is not JSON, and the row and column
     where something else stands than a number.
     """

@@ -20,7 +20,10 @@ from attn_cli.stats import STATISTICS
 torch.set_num_threads(1)  # handing out small tensors costs more than computing them
 
 ENGINE_DTYPES = [
-    (engine, dtype) for engine in ENGINES for dtype in PRECISIONS if dtype in ENGINES[engine].can.dtypes
+    (engine, dtype)
+    for engine in ENGINES
+    for dtype in PRECISIONS
+    if dtype in ENGINES[engine].can.dtypes
 ]
 
 
@@ -63,7 +66,9 @@ class Oracle:
     def diffs(self, trace: Trace, dtype: str) -> dict[str, StageDiff]:
         """Every stage of `trace` held against the oracle."""
         return {
-            name: compare(trace[name], self.stages[name], budget=self.budget(dtype)[name], dtype=dtype)
+            name: compare(
+                trace[name], self.stages[name], budget=self.budget(dtype)[name], dtype=dtype
+            )
             for name in STAGES
         }
 
@@ -71,7 +76,9 @@ class Oracle:
 def assert_stages_agree(oracle: Oracle, trace: Trace, dtype: str) -> None:
     """No stage of `trace` differs from the oracle by more than rounding in `dtype`."""
     different = {
-        name: diff for name, diff in oracle.diffs(trace, dtype).items() if diff.verdict == "different"
+        name: diff
+        for name, diff in oracle.diffs(trace, dtype).items()
+        if diff.verdict == "different"
     }
     assert not different, f"{trace.engine} {dtype}: {different}"
 
@@ -87,11 +94,15 @@ def assert_statistics_agree(oracle: Oracle, trace: Trace, dtype: str) -> None:
         came = trace.lse if name == "lse" else trace.stats[name]
         # A row of nothing but finite fills is another row after rounding: −1e9 + s loses s.
         same_class = filled | (np.isnan(came) == np.isnan(right))
-        assert same_class.all(), f"{name}: NaN on one side at {np.argwhere(~same_class)[:3].tolist()}"
+        assert same_class.all(), (
+            f"{name}: NaN on one side at {np.argwhere(~same_class)[:3].tolist()}"
+        )
         assert not np.isnan(bounds[name][~np.isnan(right)]).any(), f"{name} has no bound"
         with np.errstate(invalid="ignore"):
             off = ~filled & (np.abs(came - right) > bounds[name])
-        assert not off.any(), f"{name}: {came[off][:3]} for {right[off][:3]}, {bounds[name][off][:3]}"
+        assert not off.any(), (
+            f"{name}: {came[off][:3]} for {right[off][:3]}, {bounds[name][off][:3]}"
+        )
 
 
 def statistic_bounds(oracle: Oracle, dtype: str) -> dict[str, Array]:
@@ -149,6 +160,7 @@ def assert_same_classes(traces: Iterable[Trace]) -> None:
 def _classes(array: Array) -> Array:
     """0 finite, 1 NaN, 2 +inf, 3 −inf."""
     return np.select([np.isnan(array), np.isposinf(array), np.isneginf(array)], [1, 2, 3], 0)
+
 
 def with_stage(trace: Trace, stage: str, change: Callable[[Array], Array]) -> Trace:
     """The trace with one stage changed and no other, though they may share memory."""

@@ -1,4 +1,4 @@
-"""NaN and ±inf mean the same to every engine: shown where they are seen, of no effect where hidden."""
+"""NaN and ±inf mean the same to every engine: shown where seen, of no effect where hidden."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def padded(seed: int) -> AttentionInputs:
     return replace(plain, mask=built("padding(3)", plain))
 
 
-def put(inputs: AttentionInputs, name: str, where: tuple[int, ...], value: float) -> AttentionInputs:
+def put(
+    inputs: AttentionInputs, name: str, where: tuple[int, ...], value: float
+) -> AttentionInputs:
     array = getattr(inputs, name).copy()
     array[where] = value
     return replace(inputs, **{name: array})
@@ -62,7 +64,9 @@ CASES: dict[str, Callable[[], AttentionInputs]] = {
     "inf in a query": lambda: put(causal(54), "q", (0, 2, 3, 0), INF),
     "inf in a value": lambda: put(causal(55), "v", (0, 0, 1, 2), INF),
     "both inf in a value": lambda: put(put(causal(55), "v", (0, 0, 1), INF), "v", (0, 0, 3), -INF),
-    "inf and nan in a value": lambda: put(put(causal(55), "v", (0, 0, 1), INF), "v", (0, 0, 3), NAN),
+    "inf and nan in a value": lambda: put(
+        put(causal(55), "v", (0, 0, 1), INF), "v", (0, 0, 3), NAN
+    ),
     "inf in a value without a mask": lambda: put(drawn(55), "v", (0, 0, 1, 2), INF),
     "inf in a value of weight 0": lambda: put(
         put(causal(56, d_k=1), "k", (0, 0, 0), -INF), "v", (0, 0, 0, 1), INF
@@ -157,7 +161,9 @@ def test_a_finite_fill_of_a_whole_row_by_precision(engine: str, fill: float) -> 
     """float64: the constant cancels; float32: the scores are lost; float16: the fill is −inf."""
     inputs = drawn(63, additive=at(np.zeros((5, 5)), fill, 2))
     plain = run(engine, drawn(63))["weights"][0, :, 2]
-    row = {dtype: run(engine, inputs, dtype)["weights"][0, :, 2] for dtype in ("float32", "float16")}
+    row = {
+        dtype: run(engine, inputs, dtype)["weights"][0, :, 2] for dtype in ("float32", "float16")
+    }
     if fill == -1e9:
         np.testing.assert_allclose(run(engine, inputs)["weights"][0, :, 2], plain, atol=1e-6)
     np.testing.assert_array_equal(row["float32"], np.full((2, 5), np.float32(0.2)))

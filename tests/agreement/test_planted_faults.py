@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from attn_cli.core.inputs import Array, AttentionInputs
@@ -34,7 +33,9 @@ def oracle(inputs: AttentionInputs) -> Oracle:
 
 def different(oracle: Oracle, trace: Trace, dtype: str) -> list[str]:
     """The stages that are called different, in the order of the formula."""
-    return [name for name, diff in oracle.diffs(trace, dtype).items() if diff.verdict == "different"]
+    return [
+        name for name, diff in oracle.diffs(trace, dtype).items() if diff.verdict == "different"
+    ]
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
@@ -82,7 +83,9 @@ def test_bfloat16_where_float32_was_claimed_is_found(
 def test_one_stage_rounded_to_bfloat16_is_found(
     stage: str, inputs: AttentionInputs, oracle: Oracle
 ) -> None:
-    trace = with_stage(run("torch", inputs, "float32"), stage, lambda array: round_to(array, "bfloat16"))
+    trace = with_stage(
+        run("torch", inputs, "float32"), stage, lambda array: round_to(array, "bfloat16")
+    )
     assert different(oracle, trace, "float32") == [stage]
 
 

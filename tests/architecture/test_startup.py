@@ -57,7 +57,9 @@ def test_torch_is_not_loaded(arguments: list[str]) -> None:
     assert "torch" not in loaded
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["mask", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["mask", "--help"]], ids=" ".join
+)
 def test_help_loads_no_numpy(arguments: list[str]) -> None:
     code, loaded = probe(*arguments)
     assert code == 0

@@ -32,15 +32,17 @@ def array(written: dict[str, str]) -> Array:
 
 
 def inputs_of(name: str) -> AttentionInputs:
-    given = {key: array(value) for key, value in stored_goldens()[name]["inputs"].items()}
+    written = stored_goldens()[name]["inputs"]
+    given: dict[str, Any] = {key: array(value) for key, value in written.items()}
     q, k, v = given.pop("q"), given.pop("k"), given.pop("v")
     offset = int(given.pop("q_offset", np.zeros(())))
-    numbers = {key: float(given.pop(key)) for key in ("scale", "softcap") if key in given}
+    for key in {"scale", "softcap"} & set(given):
+        given[key] = float(given[key])
     if "mask" in given:
         shape = (*q.shape[:3], k.shape[2])
         keep = stored(given.pop("mask"), shape, q_offset=offset)
-        return AttentionInputs(q, k, v, mask=keep, q_offset=offset, **given, **numbers)
-    return AttentionInputs(q, k, v, q_offset=offset, **given, **numbers)
+        return AttentionInputs(q, k, v, mask=keep, q_offset=offset, **given)
+    return AttentionInputs(q, k, v, q_offset=offset, **given)
 
 
 def answers_of(name: str) -> dict[str, Array]:

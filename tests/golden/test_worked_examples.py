@@ -35,14 +35,13 @@ def under(mask: str, inputs: AttentionInputs) -> AttentionInputs:
 
 
 def weights(trace: Trace) -> Array:
-    return trace["weights"][0, 0]
+    array: Array = trace["weights"][0, 0]
+    return array
 
 
 def test_three_tokens(engine: str) -> None:
     trace = run(engine, tokens(THREE))
-    np.testing.assert_array_equal(
-        trace["scaled"][0, 0], [[1, 0, 0.5], [0, 1, 0.5], [0.5, 0.5, 1]]
-    )
+    np.testing.assert_array_equal(trace["scaled"][0, 0], [[1, 0, 0.5], [0, 1, 0.5], [0.5, 0.5, 1]])
     _five_digits(
         weights(trace),
         [[0.50648, 0.18632, 0.30720], [0.18632, 0.50648, 0.30720], [0.27407, 0.27407, 0.45186]],
@@ -106,9 +105,8 @@ def test_identical_tokens_are_looked_at_alike(engine: str, dtype: str) -> None:
     np.testing.assert_array_equal(weights(run(engine, same, dtype)), 0.25)
     causal = weights(run(engine, under("causal", tokens(np.tile([2.0, 1.0], (3, 1))))))
     third = 1 / 3
-    np.testing.assert_allclose(
-        causal, [[1, 0, 0], [0.5, 0.5, 0], [third, third, third]], rtol=1e-15, atol=0
-    )
+    expected = np.array([[1, 0, 0], [0.5, 0.5, 0], [third, third, third]])
+    np.testing.assert_allclose(causal, expected, rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
@@ -132,7 +130,7 @@ def test_a_sink_takes_its_share(engine: str) -> None:
 
 
 def test_dividing_by_d_k_makes_rows_all_but_uniform(engine: str) -> None:
-    """d_k = 64, unit normal, 64 keys: ÷ d_k leaves entropies near ln 64 = 4.1589, ÷ √d_k does not."""
+    """d_k = 64, unit normal, 64 keys: ÷ d_k leaves entropies near ln 64 = 4.1589."""
     rng = np.random.default_rng(0)
     q, k, v = (rng.normal(size=(1, 4, 64, 64)) for _ in "qkv")
     twice = run(engine, AttentionInputs(q, k, v, scale=1 / 64)).stats["entropy"].mean()

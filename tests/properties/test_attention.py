@@ -18,7 +18,7 @@ from tests.properties.questions import questions
 
 SEEDS = st.integers(0, 2**32 - 1)
 every_engine = pytest.mark.parametrize("engine", list(ENGINES))
-few = settings(max_examples=25)
+few = settings(max_examples=20)
 
 
 def assert_same_rows(a: Trace, b: Trace, *, atol: float = 1e-12) -> None:
@@ -26,9 +26,7 @@ def assert_same_rows(a: Trace, b: Trace, *, atol: float = 1e-12) -> None:
     for name in ("weights", "context"):
         np.testing.assert_allclose(a[name], b[name], rtol=1e-9, atol=atol, err_msg=name)
     for name in a.stats:
-        np.testing.assert_allclose(
-            a.stats[name], b.stats[name], rtol=1e-9, atol=1e-9, err_msg=name
-        )
+        np.testing.assert_allclose(a.stats[name], b.stats[name], rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 @every_engine
@@ -44,9 +42,7 @@ def test_rows_sum_to_1_or_to_what_the_sink_leaves(engine: str, inputs: Attention
         np.testing.assert_allclose(sums[live], 1, rtol=1e-13)
     else:
         sinks = np.broadcast_to(inputs.sinks[:, None], sums.shape)[live]
-        np.testing.assert_allclose(
-            sums[live] + np.exp(sinks - trace.lse[live]), 1, rtol=1e-11
-        )
+        np.testing.assert_allclose(sums[live] + np.exp(sinks - trace.lse[live]), 1, rtol=1e-11)
     np.testing.assert_allclose(trace.stats["sum"], sums, rtol=1e-13)
 
 

@@ -53,6 +53,17 @@ def test_heads_without_a_choice_are_alike_by_necessity() -> None:
     assert "identical-heads" not in codes(findings(drawn(3, queries=1, keys=1)))
 
 
+def test_heads_that_have_no_choice_in_the_same_row_are_not_called_alike() -> None:
+    """Both see key 0 in row 0; where one of them has a choice the other sees nothing."""
+    plain = drawn(3, queries=3, keys=3)
+    keep = np.zeros((1, 2, 3, 3))
+    keep[:, :, 0, 0] = 1
+    keep[0, 0, 1] = keep[0, 1, 2] = 1
+    found = codes(findings(replace(plain, mask=stored(keep, plain.shape))))
+    assert "empty-row" in found
+    assert "identical-heads" not in found
+
+
 def test_the_first_row_of_a_causal_mask_alone_does_not_make_heads_alike() -> None:
     plain = drawn(4, queries=2, keys=2)
     assert "identical-heads" not in codes(findings(replace(plain, mask=built("causal", plain))))
@@ -78,7 +89,11 @@ def test_no_mask_is_not_spoken_of() -> None:
 
 @pytest.mark.parametrize(
     "text, words",
-    [("causal", "hides 10 of 25"), ("padding(5, 2)", "hides 30 of 100 in all"), ("none", "hides 0 of 25")],
+    [
+        ("causal", "hides 10 of 25"),
+        ("padding(5, 2)", "hides 30 of 100 in all"),
+        ("none", "hides 0 of 25"),
+    ],
 )
 def test_hidden_keys_are_counted(text: str, words: str) -> None:
     plain = drawn(6, batch=2)

@@ -23,7 +23,9 @@ def grouped(mask: str = "none") -> AttentionInputs:
     return replace(plain, mask=built(mask, plain))
 
 
-def put(inputs: AttentionInputs, name: str, where: tuple[int, ...], value: float) -> AttentionInputs:
+def put(
+    inputs: AttentionInputs, name: str, where: tuple[int, ...], value: float
+) -> AttentionInputs:
     array = getattr(inputs, name).copy()
     array[where] = value
     return replace(inputs, **{name: array})
@@ -96,7 +98,9 @@ def test_the_first_overflow_is_at_the_coordinates_that_are_said() -> None:
     assert ": 1 inf, the first at item 1, query 2, key 1; " in found.message
 
 
-@pytest.mark.parametrize("name, stage, what", [("bias", "biased", "the bias"), ("additive", "masked", "the mask")])
+@pytest.mark.parametrize(
+    "name, stage, what", [("bias", "biased", "the bias"), ("additive", "masked", "the mask")]
+)
 def test_what_is_added(name: str, stage: str, what: str) -> None:
     added = np.zeros((5, 5))
     added[2, 3] = NAN
@@ -163,7 +167,9 @@ def test_token_vectors_are_named_and_not_what_was_cut_from_them() -> None:
     x = np.random.default_rng(8).normal(size=(2, 3, 4))
     x[1, 2, 3] = INF
     heads = x.reshape(2, 3, 2, 2).swapaxes(1, 2)
-    found = [f for f in findings(AttentionInputs(heads, heads, heads, x=x)) if f.code == "nonfinite"]
+    found = [
+        f for f in findings(AttentionInputs(heads, heads, heads, x=x)) if f.code == "nonfinite"
+    ]
     assert [f.message for f in found] == ["x holds 1 inf, the first at item 1, token 2, feature 3"]
     assert found[0].where == Place("x", 0, 1, None, 2)
 

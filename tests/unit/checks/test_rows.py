@@ -106,9 +106,10 @@ def test_sinks_say_how_much_they_take() -> None:
     inputs = drawn(4, size=0.0, heads=1, queries=2, keys=2, sinks=np.zeros(1))
     found = findings(inputs)
     assert the(found, "sinks").severity == "note"
-    assert "the sink takes 0.3333 of the weight on average, 0.3333 to 0.3333" in the(
-        found, "sinks"
-    ).message
+    assert (
+        "the sink takes 0.3333 of the weight on average, 0.3333 to 0.3333"
+        in the(found, "sinks").message
+    )
     assert "row-sum" not in codes(found)
     none = findings(drawn(4, sinks=np.full(2, -np.inf)))
     assert "takes 0.0000 of the weight on average, 0.0000 to 0.0000" in the(none, "sinks").message
@@ -154,6 +155,15 @@ def test_uniform_rows() -> None:
 def test_identical_tokens_are_uniform_in_every_precision(dtype: str) -> None:
     x = np.broadcast_to(np.random.default_rng(7).normal(size=(1, 1, 1, 8)), (1, 1, 6, 8))
     assert "uniform-row" in codes(findings(AttentionInputs(x, x, x), dtype=dtype))
+
+
+def test_a_rare_uniform_row_is_a_note() -> None:
+    plain = drawn(6, heads=1, queries=40)
+    q = plain.q.copy()
+    q[0, 0, 17] = 0
+    found = the(findings(replace(plain, q=q)), "uniform-row")
+    assert found.severity == "note"
+    assert found.where == Place("weights", 0, 0, 0, 17)
 
 
 def test_nearly_equal_scores_are_not_called_uniform() -> None:

@@ -12,7 +12,9 @@ from attn_cli.errors import UnsupportedError
 def refused(engine: str, ask: Ask) -> UnsupportedError:
     with pytest.raises(UnsupportedError) as refusal:
         require(
-            ENGINES[engine], ask, others=lambda: [ENGINES[name] for name in ENGINES if name != engine]
+            ENGINES[engine],
+            ask,
+            others=lambda: [ENGINES[name] for name in ENGINES if name != engine],
         )
     return refusal.value
 

@@ -47,7 +47,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "fewer query heads": ({"q": (2, 1, 3, 8)}, "q has 1 heads, k has 2: .* multiple"),
     "widths": ({"q": (2, 4, 3, 7)}, "q has width 7 and k has width 8"),
     "values": ({"v": (2, 2, 4, 6)}, "k has 5 positions and v has 4: every key needs its value"),
-    "bias": ({"bias": (3, 4)}, r"the bias has shape \(3, 4\), which does not broadcast .*2, 4, 3, 5"),
+    "bias": (
+        {"bias": (3, 4)},
+        r"the bias has shape \(3, 4\), which does not broadcast .*2, 4, 3, 5",
+    ),
     "large bias": ({"bias": (3, 2, 4, 3, 5)}, "the bias has shape"),
     "additive": ({"additive": (2, 1, 5)}, r"the additive mask has shape \(2, 1, 5\)"),
     "bool added": ({"additive": np.ones((3, 5), bool)}, "additive mask has dtype bool.*`mask`"),

@@ -75,9 +75,7 @@ def test_watchers_see_every_item_and_what_is_visible(engine: str) -> None:
     ]  # fmt: skip
     for stage, array in zip(seen, kept, strict=True):
         np.testing.assert_array_equal(array, trace[stage.stage][stage.batch])
-        np.testing.assert_array_equal(
-            stage.visible, SAMPLES["everything"]().visible(stage.batch)
-        )
+        np.testing.assert_array_equal(stage.visible, SAMPLES["everything"]().visible(stage.batch))
 
 
 @every_engine

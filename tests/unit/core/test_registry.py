@@ -23,7 +23,11 @@ def test_an_entry_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "kind, name, near",
-    [("engine", "nunpy", "numpy"), ("engine", "pytorch", "torch"), ("statistic", "entrpy", "entropy")],
+    [
+        ("engine", "nunpy", "numpy"),
+        ("engine", "pytorch", "torch"),
+        ("statistic", "entrpy", "entropy"),
+    ],
 )
 def test_a_near_miss_is_suggested(kind: str, name: str, near: str) -> None:
     registry: Registry[object] = {"engine": ENGINES, "statistic": STATISTICS}[kind]  # type: ignore[assignment]

@@ -39,7 +39,9 @@ def test_bfloat16_is_what_torch_makes_of_float32(values: NDArray[np.float32]) ->
     np.testing.assert_array_equal(came[number].view("u4"), expected[number].view("u4"))
 
 
-@pytest.mark.parametrize("name, torch_dtype", [("bfloat16", torch.bfloat16), ("float32", torch.float32)])
+@pytest.mark.parametrize(
+    "name, torch_dtype", [("bfloat16", torch.bfloat16), ("float32", torch.float32)]
+)
 def test_float64_is_rounded_as_torch_does(name: str, torch_dtype: Any) -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(size=5000) * 10.0 ** rng.integers(-50, 50, 5000)
@@ -65,7 +67,8 @@ def test_any_shape_and_stride_is_rounded() -> None:
     values = np.random.default_rng(2).normal(size=(4, 6)).astype(np.float32)
     for view in (values[::2, ::-3], np.asfortranarray(values), values[0, 0], values[:0]):
         np.testing.assert_array_equal(
-            round_to(view, "bfloat16"), round_to(np.ascontiguousarray(view), "bfloat16").reshape(view.shape)
+            round_to(view, "bfloat16"),
+            round_to(np.ascontiguousarray(view), "bfloat16").reshape(view.shape),
         )
 
 

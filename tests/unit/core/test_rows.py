@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from attn_cli.core.rows import head_cosine, top_keys
 
+Array = NDArray[Any]
 NAN, INF = float("nan"), float("inf")
 
 
-def softmax(masked: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def softmax(masked: Array) -> Array:
     e = np.exp(masked - masked.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
 
@@ -54,7 +58,8 @@ def test_nan_comes_last_and_inf_first() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_narrow_precisions_keep_their_order(dtype: type) -> None:
-    masked = np.array([[[1.0, np.finfo(dtype).max, np.finfo(dtype).min, 0.0]]], dtype)
+    most = float(np.finfo(dtype).max)
+    masked: Array = np.array([[[1.0, most, -most, 0.0]]], dtype)
     top = top_keys(masked, np.full((1, 1, 4), 0.25, dtype), None, 4)
     np.testing.assert_array_equal(top.keys, [[[1, 0, 3, 2]]])
 

@@ -82,7 +82,7 @@ def test_what_fails_is_reported_as_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(*args: object, **named: object) -> torch.Tensor:
         raise RuntimeError("not implemented for 'Half'\nand more")
 
-    monkeypatch.setattr(torch_fills.F, "scaled_dot_product_attention", refuse)
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
     cases = [c for c in measure_fills().empty_rows if "scaled_dot" in c.function]
     assert {(case.outcome, case.error) for case in cases} == {
         ("raises", "not implemented for 'Half'")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,7 @@ TEXTS = [
 
 
 def ranges(*bounds: int) -> tuple[range, ...]:
-    return tuple(range(a, b) for a, b in zip(bounds, bounds[1:], strict=False))
+    return tuple(range(a, b) for a, b in pairwise(bounds))
 
 
 @pytest.mark.parametrize("offset", [-3, 0, 20])
@@ -34,7 +36,9 @@ def test_tiles_and_pairs_count_the_same(
     monkeypatch.setattr(counting, "DENSE", 0)
     monkeypatch.setattr(counting, "LEAF", 20)
     mask = parse(text).build(MaskContext(1, 1, 50, 70, offset))
-    whole = evaluate(mask, batch=1, heads=1, queries=range(offset, offset + 50), keys=range(70))[0, 0]
+    whole = evaluate(mask, batch=1, heads=1, queries=range(offset, offset + 50), keys=range(70))[
+        0, 0
+    ]
     rows, columns = ranges(0, 13, 30, 50), ranges(0, 40, 41, 70)
     cells = [[whole[r.start : r.stop, c.start : c.stop].sum() for c in columns] for r in rows]
     for scattered in (False, True):

@@ -21,7 +21,10 @@ A, B, C = formula("a == 1"), formula("b == 1"), formula("t[c]")
         (joined("&", [A]), "a == 1"),
         (inverted(A), "~(a == 1)"),
         (inverted(joined("|", [A, B])), "~((a == 1) | (b == 1))"),
-        (joined("&", [joined("|", [inverted(A), inverted(B)]), C]), "(~(a == 1) | ~(b == 1)) & t[c]"),
+        (
+            joined("&", [joined("|", [inverted(A), inverted(B)]), C]),
+            "(~(a == 1) | ~(b == 1)) & t[c]",
+        ),
     ],
 )
 def test_parentheses(one: Formula, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -70,7 +69,7 @@ CASES: dict[str, tuple[int, int, int, int]] = {
     "padding(2, 3) | ~padding(3, 2) & sink(4)": (2, 5, 5, 0),
     "window(3, both) | global(0) | random(2, seed=0)": (1, 12, 12, 0),
     "random(2, seed=1) | random(2, seed=2) | random(3, seed=1) & random(6, seed=4)": (1, 12, 12, 0),
-    "causal & file(\"four.pt\") & padding(4, 6)": (2, 5, 6, 1),
+    'causal & file("four.pt") & padding(4, 6)': (2, 5, 6, 1),
     "~causal & ~window(3) & sink(3)": (1, 6, 6, 0),
 }
 
@@ -94,15 +93,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=list(CASES), ids=lambda text: f"{text.strip()} {CASES[text]}")
-def sheet(
-    request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Sheet]:
+def sheet(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Sheet:
     monkeypatch.chdir(folder)
     batch, queries, keys, offset = CASES[request.param]
     heads = HEADS if "four" in request.param else 1
     files = MaskFiles()
     context = MaskContext(batch, heads, queries, keys, offset, load=files.load)
-    yield Sheet(parse(request.param), context, "lower-right", loading=files.code)
+    return Sheet(parse(request.param), context, "lower-right", loading=files.code)
 
 
 def expected(sheet: Sheet) -> Array:
@@ -122,7 +119,7 @@ def expected(sheet: Sheet) -> Array:
 def pasted(sheet: Sheet, target: str, **names: Any) -> dict[str, Any]:
     """Runs the code and returns its names."""
     scope = dict(names)
-    exec(compile(write_code(sheet, [target])[target], target, "exec"), scope)  # noqa: S102
+    exec(compile(write_code(sheet, [target])[target], target, "exec"), scope)
     return scope
 
 
@@ -143,7 +140,7 @@ def numpy_weights(sheet: Sheet) -> NDArray[np.float64]:
 
 
 def numpy_context(sheet: Sheet) -> NDArray[np.float64]:
-    return numpy_weights(sheet) @ qkv(sheet)[2].numpy()
+    return np.asarray(numpy_weights(sheet) @ qkv(sheet)[2].numpy())
 
 
 def test_sdpa(sheet: Sheet) -> None:
@@ -196,11 +193,14 @@ def test_mha(sheet: Sheet) -> None:
     if "attn_mask" in scope:
         hidden |= scope["attn_mask"].numpy().reshape(-1, *_heads(scope["attn_mask"], context))
     np.testing.assert_array_equal(~hidden, expected(sheet))
-    rows = expected(sheet).any(-1).all(1)
+    rows = np.logical_and.reduce(expected(sheet).any(-1), axis=1)
     weights = scope["weights"].detach().numpy()  # mean over the heads
-    in_proj = F.linear(query, mha.in_proj_weight[:embed], mha.in_proj_bias[:embed])
-    k_proj = F.linear(key, mha.in_proj_weight[embed : 2 * embed], mha.in_proj_bias[embed : 2 * embed])
-    q, k = (x.unflatten(-1, (HEADS, WIDTH)).transpose(1, 2).detach().numpy() for x in (in_proj, k_proj))
+    projected = [
+        F.linear(x, mha.in_proj_weight[at : at + embed], mha.in_proj_bias[at : at + embed])
+        for x, at in ((query, 0), (key, embed))
+    ]
+    split = [x.reshape(*x.shape[:2], HEADS, WIDTH).transpose(1, 2) for x in projected]
+    q, k = (x.detach().numpy() for x in split)
     trace = run({"q": q, "k": k, "v": k, "mask": expected(sheet)})
     right = np.asarray(trace["weights"]).mean(1)
     np.testing.assert_allclose(weights[rows], right[rows], rtol=0, atol=1e-12)
@@ -213,6 +213,27 @@ def _heads(mask: torch.Tensor, context: MaskContext) -> tuple[int, int, int]:
         return (1, context.queries, context.keys)
     assert mask.shape[0] == context.batch * HEADS
     return (HEADS, context.queries, context.keys)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_attention_gives_empty_rows_zeros_as_its_comment_says() -> None:
+    context = MaskContext(1, 1, 4, 6, 2)
+    sheet = Sheet(parse("causal & ~sink(4)"), context, empty="queries 0–1 see no key")
+    query, key, value = (tensor.float() for tensor in qkv(sheet))
+    scope = pasted(sheet, "flex", query=query)
+    assert (
+        "# queries 0–1 see no key: flex_attention returns 0 there"
+        in write_code(sheet, ["flex"])["flex"]
+    )
+    output = scope["flex_attention"](query, key, value, block_mask=scope["block_mask"])
+    np.testing.assert_allclose(output.numpy(), numpy_context(sheet), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(output.numpy()[:, :, :2], 0)
+
+
+def test_what_is_said_of_empty_rows_stands_in_a_comment() -> None:
+    sheet = Sheet(parse("causal & ~sink(1)"), MaskContext(1, 1, 4, 4), empty="query 0 sees no key")
+    for code in write_code(sheet, TARGETS).values():
+        assert "# query 0 sees no key: " in code
 
 
 def test_every_mask_is_pasted() -> None:

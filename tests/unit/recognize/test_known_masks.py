@@ -13,31 +13,32 @@ from attn_cli.masks.expression import parse
 from attn_cli.recognize.known_masks import known_masks, offset_of
 from attn_cli.recognize.mask_families import Seen
 
-I, K = np.arange(8)[:, np.newaxis], np.arange(8)
+Q, K = np.arange(8)[:, np.newaxis], np.arange(8)
+INVERTED = "with True = hidden (the polarity of nn.MultiheadAttention)"
 DOCUMENT = np.array([0, 0, 0, 1, 1, 2, 2, 2])
 
 AS_THEY_ARE: dict[str, Seen] = {
     "none": np.ones((8, 8), np.bool_),
     "causal": np.tril(np.ones((8, 8), np.bool_)),
     "window(1)": np.eye(8, dtype=np.bool_),
-    "window(3)": (K <= I) & (K > I - 3),
-    "window(7)": (K <= I) & (K > I - 7),
-    "window(3, both)": abs(I - K) < 3,
-    "dilated(3, 2)": (I - K >= 0) & (I - K < 6) & ((I - K) % 2 == 0),
-    "prefix(3)": (K < 3) | (K <= I),
-    "block(3)": I // 3 == K // 3,
-    "documents(3, 2, 3)": DOCUMENT[I] == DOCUMENT[K],
-    "causal & documents(3, 2, 3)": (DOCUMENT[I] == DOCUMENT[K]) & (K <= I),
-    "causal & block(3)": (I // 3 == K // 3) & (K <= I),
+    "window(3)": (K <= Q) & (K > Q - 3),
+    "window(7)": (K <= Q) & (K > Q - 7),
+    "window(3, both)": abs(Q - K) < 3,
+    "dilated(3, 2)": (Q - K >= 0) & (Q - K < 6) & ((Q - K) % 2 == 0),
+    "prefix(3)": (K < 3) | (K <= Q),
+    "block(3)": Q // 3 == K // 3,
+    "documents(3, 2, 3)": DOCUMENT[Q] == DOCUMENT[K],
+    "causal & documents(3, 2, 3)": (DOCUMENT[Q] == DOCUMENT[K]) & (K <= Q),
+    "causal & block(3)": (Q // 3 == K // 3) & (K <= Q),
     "padding(5)": np.broadcast_to(K < 5, (8, 8)),
     "~sink(5)": np.broadcast_to(K >= 5, (8, 8)),
-    "causal & padding(5)": (K <= I) & (K < 5),
-    "window(3) & padding(6)": (K <= I) & (K > I - 3) & (K < 6),
-    "causal & ~sink(2)": (K <= I) & (K >= 2),
-    "causal & (window(3) | sink(2))": (K <= I) & ((K > I - 3) | (K < 2)),
-    "window(3) | sink(2)": ((K <= I) & (K > I - 3)) | (K < 2),
-    "global(3)": (I == 3) | (K == 3),
-    "window(2, both) | global(0)": (abs(I - K) < 2) | (I == 0) | (K == 0),
+    "causal & padding(5)": (K <= Q) & (K < 5),
+    "window(3) & padding(6)": (K <= Q) & (K > Q - 3) & (K < 6),
+    "causal & ~sink(2)": (K <= Q) & (K >= 2),
+    "causal & (window(3) | sink(2))": (K <= Q) & ((K > Q - 3) | (K < 2)),
+    "window(3) | sink(2)": ((K <= Q) & (K > Q - 3)) | (K < 2),
+    "global(3)": (Q == 3) | (K == 3),
+    "window(2, both) | global(0)": (abs(Q - K) < 2) | (Q == 0) | (K == 0),
 }
 
 
@@ -49,7 +50,10 @@ def test_a_mask_as_it_stands(text: str) -> None:
 
 
 CHANGED: dict[str, tuple[Seen, list[str]]] = {
-    "strictly lower": (np.tril(np.ones((8, 8)), -1) > 0, ["causal, off by one: no query sees itself"]),
+    "strictly lower": (
+        np.tril(np.ones((8, 8)), -1) > 0,
+        ["causal, off by one: no query sees itself"],
+    ),
     "one too many": (
         np.tril(np.ones((8, 8)), 1) > 0,
         ["causal, off by one: every query sees the next key"],
@@ -59,28 +63,27 @@ CHANGED: dict[str, tuple[Seen, list[str]]] = {
         ["causal, off by 3: every query sees 3 later keys"],
     ),
     "window without itself": (
-        (K < I) & (K >= I - 3),
+        (K < Q) & (K >= Q - 3),
         ["window(3), off by one: no query sees itself"],
     ),
     "inverted": (
         np.triu(np.ones((8, 8)), 1) > 0,
-        ["causal with True = hidden (the polarity of nn.MultiheadAttention)"],
+        [f"causal {INVERTED}"],
     ),
     "inverted window": (
-        ~((K <= I) & (K > I - 3)),
-        ["window(3) with True = hidden (the polarity of nn.MultiheadAttention)"],
+        ~((K <= Q) & (K > Q - 3)),
+        [f"window(3) {INVERTED}"],
     ),
     "triu without its diagonal": (
         np.triu(np.ones((8, 8))) > 0,
         [
             "causal with queries and keys exchanged",
-            "causal with True = hidden (the polarity of nn.MultiheadAttention), off by one: "
-            "no query sees itself",
+            f"causal {INVERTED}, off by one: no query sees itself",
         ],
     ),
     "nothing is True": (
         np.zeros((8, 8), np.bool_),
-        ["a mask that hides nothing with True = hidden (the polarity of nn.MultiheadAttention)"],
+        [f"a mask that hides nothing {INVERTED}"],
     ),
     "lower-right": (np.tril(np.ones((4, 9)), 5) > 0, ["causal, lower-right"]),
     "upper-left": (np.tril(np.ones((4, 9))) > 0, ["causal, upper-left"]),
@@ -94,8 +97,8 @@ CHANGED: dict[str, tuple[Seen, list[str]]] = {
         ["window(3), lower-right"],
     ),
     "neither": (np.random.default_rng(0).random((8, 8)) < 0.5, []),
-    "one hole": (AS_THEY_ARE["causal"] & ~((I == 5) & (K == 2)), []),
-    "far behind": ((K <= I - 2) & (K > I - 6), []),
+    "one hole": (AS_THEY_ARE["causal"] & ~((Q == 5) & (K == 2)), []),
+    "far behind": ((K <= Q - 2) & (K > Q - 6), []),
 }
 
 
@@ -144,7 +147,8 @@ def test_no_mask_is_forgotten_above() -> None:
 def evaluated(text: str, queries: int, keys: int, offset: int) -> Seen:
     mask = parse(text).build(MaskContext(1, 1, queries, keys, offset))
     rows = range(offset, offset + queries)
-    return evaluate(mask, batch=1, heads=1, queries=rows, keys=range(keys))[0, 0]
+    seen = evaluate(mask, batch=1, heads=1, queries=rows, keys=range(keys))
+    return np.asarray(seen[0, 0])
 
 
 @settings(max_examples=150)

@@ -16,7 +16,8 @@ from attn_cli.recognize.stored_mask import StoredMask, read_mask
 CAUSAL = np.tril(np.ones((6, 6), np.bool_))
 
 
-def dump(*, dtype: str | None = None, **arrays: Any) -> Dump:
+def dump(dtype: str | None = None, /, **arrays: Any) -> Dump:
+    """A file with these arrays; one called x alone has no name there."""
     unnamed = set(arrays) == {"x"}
     held = {name: np.asarray(array) for name, array in arrays.items()}
     dtypes = {name: dtype or array.dtype.name for name, array in held.items()}
@@ -71,7 +72,7 @@ def test_a_fill_has_a_name(value: float, dtype: str, name: str) -> None:
 
 
 def test_a_fill_that_bfloat16_rounds_keeps_its_name() -> None:
-    stored = read_mask(dump(dtype="bfloat16", x=filled(-998244352.0, "float32")))
+    stored = read_mask(dump("bfloat16", x=filled(-998244352.0, "float32")))
     assert list(stored.file.fills.values()) == ["−1e9"]
 
 
@@ -100,8 +101,12 @@ def test_a_bias_beside_the_fill_is_no_second_fill() -> None:
 
 
 def test_many_fills_are_named_by_their_ends() -> None:
-    array = np.where(CAUSAL, 0, -1e9 - np.arange(6))
-    assert list(read_mask(dump(x=array)).file.fills.values()) == ["−1e9", "−1e9"]
+    rows = np.arange(12)
+    array = np.where(rows <= rows[:, None], 0, -1e9 - rows)
+    assert read_mask(dump(x=array)).file.fills == {
+        "-1000000001": "−1000000001",
+        "-1000000011": "−1000000011",
+    }
 
 
 @pytest.mark.parametrize("value", [-1.0, -100.0, -9999.0])
@@ -146,8 +151,10 @@ def test_a_nan_is_found_at_its_place() -> None:
         ("attn_bias", (3, 5, 7), ("head", "query", "key"), (1, 3, 5, 7)),
     ],
 )
-def test_axes(name: str, shape: tuple[int, ...], axes: tuple[str, ...], full: tuple[int, ...]) -> None:
-    stored = read_mask(dump(**{name: np.ones(shape, np.bool_)}))
+def test_axes(
+    name: str, shape: tuple[int, ...], axes: tuple[str, ...], full: tuple[int, ...]
+) -> None:
+    stored = read_mask(dump(None, **{name: np.ones(shape, np.bool_)}))
     assert stored.file.axes == axes
     assert stored.visible.shape == full
 
@@ -160,8 +167,8 @@ def test_the_name_tells_the_polarity() -> None:
 
 def test_the_mask_is_found_among_other_arrays() -> None:
     others = {"q": np.ones((4, 2)), "loss": np.ones(3)}
-    assert read_mask(dump(mask=CAUSAL, **others)).file.name == "mask"
-    assert read_mask(dump(attn_mask=CAUSAL, **others)).file.name == "attn_mask"
+    assert read_mask(dump(None, mask=CAUSAL, **others)).file.name == "mask"
+    assert read_mask(dump(None, attn_mask=CAUSAL, **others)).file.name == "attn_mask"
 
 
 @pytest.mark.parametrize(

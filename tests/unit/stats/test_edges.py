@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from attn_cli.core.engine import Ask
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.trace import Trace
 from attn_cli.engines import ENGINES
@@ -20,7 +22,7 @@ INF = float("inf")
 EMPTY = {"sum": 0.0, "visible_keys": 0.0}
 
 
-def one_empty_row(**more: object) -> AttentionInputs:
+def one_empty_row(**more: Any) -> AttentionInputs:
     plain = drawn(1, batch=2, queries=3, keys=4, **more)
     keep = np.ones((3, 4), bool)
     keep[1] = False
@@ -145,8 +147,6 @@ def test_a_statistic_describes_itself(name: str) -> None:
 @every_engine
 @pytest.mark.parametrize("name", list(STATISTICS))
 def test_a_statistic_can_be_asked_for_alone(engine: str, name: str) -> None:
-    from attn_cli.core.engine import Ask
-
     inputs = one_empty_row()
     alone = ENGINES[engine].run(inputs, Ask(stats=[STATISTICS[name]])).stats
     assert list(alone) == [name]

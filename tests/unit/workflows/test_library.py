@@ -65,7 +65,9 @@ def test_only_what_is_named_is_kept() -> None:
 
 
 def test_findings_come_with_the_trace() -> None:
-    trace = attn_cli.run({"x": np.array(THREE, float), "mask": [[True] * 3, [False] * 3, [True] * 3]})
+    trace = attn_cli.run(
+        {"x": np.array(THREE, float), "mask": [[True] * 3, [False] * 3, [True] * 3]}
+    )
     (empty,) = [finding for finding in trace.findings if finding.code == "empty-row"]
     assert empty.where.query == 1
 
@@ -79,6 +81,6 @@ def test_what_cannot_be_raises_an_error_that_says_so() -> None:
         ({"heads": 3}, "does not split into 3 heads"),
     ):
         with pytest.raises(AttnError, match=words):
-            attn_cli.run(THREE, **wrong)  # type: ignore[arg-type]
+            attn_cli.run(THREE, **wrong)
     with pytest.raises(InputError):
         attn_cli.run({"q": np.ones((3, 4))})

@@ -32,7 +32,7 @@ def test_an_engine_keeps_only_what_is_its_own() -> None:
 
 
 def test_a_stage_that_does_not_exist_suggests_the_near_one() -> None:
-    with pytest.raises(InputError, match="no stage 'wieghts' .did you mean 'weights'"):
+    with pytest.raises(InputError, match=r"no stage 'wieghts' \(did you mean 'weights'"):
         engine_stages(frozenset({"wieghts"}))
 
 

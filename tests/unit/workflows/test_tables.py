@@ -132,9 +132,7 @@ def test_means_leave_empty_rows_out_and_rows_without_a_choice() -> None:
 
 def test_one_head_has_no_cosine_and_a_head_without_rows_no_means() -> None:
     inputs = emptied([0, 1, 2, 3, 4], heads=1)
-    (head,) = head_rows(
-        run("numpy", inputs), select(inputs, items=None, heads=None, queries=None)
-    )
+    (head,) = head_rows(run("numpy", inputs), select(inputs, items=None, heads=None, queries=None))
     assert math.isnan(head.mean_cosine)
     assert all(math.isnan(value) for value in head.means.values())
     assert head.to_dict()["entropy"] is None
