@@ -49,8 +49,8 @@ def run(
     `inputs`: a file's path; a mapping of arrays by the names that a file may use ("q", "k", "v",
     "x", "mask", "lengths", …); one array of token vectors (L, d_model) or (B, L, d_model); or
     AttentionInputs, which take `mask`, `scale`, `softcap` and `align` alone. Arrays may be NumPy's
-    or tensors. `mask` is an expression ("causal & window(4)"), or several that all must hold. `keep`
-    names the stages to hold, None all of them. Raises AttnError where the input is impossible.
+    or tensors. `mask` is an expression ("causal & window(4)"), or several that all must hold;
+    `keep` names the stages to hold, None all of them. Raises AttnError for impossible input.
 
     >>> trace = run([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]], mask="causal")
     >>> trace["weights"].round(5)[0, 0].tolist()

@@ -1,4 +1,4 @@
-"""Faults planted on purpose are found, in their stage; helpers of these tests can fail."""
+"""Faults planted on purpose are found, in their stage; the assertions of these tests can fail."""
 
 from __future__ import annotations
 
