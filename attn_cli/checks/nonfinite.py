@@ -13,7 +13,7 @@ from attn_cli.checks.places import axes_of, count, place_in_words, query_name
 from attn_cli.core.engine import Seen
 from attn_cli.core.findings import Finding, Place
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.trace import STAGES
+from attn_cli.core.trace import ALL_STAGES, SCORE_STAGES
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ class NonFiniteWatch:
 
     def __call__(self, stage: Seen) -> None:
         bad = ~np.isfinite(stage.array)
-        if stage.visible is not None and stage.stage != "context":
+        if stage.visible is not None and stage.stage in SCORE_STAGES:
             bad &= stage.visible
         if not bad.any():
             return
@@ -62,7 +62,7 @@ def nonfinite_findings(
         yield _made(inputs, watch, dtype)
     if watch.rows:
         total = int(np.prod(inputs.shape[:3]))
-        later = [name for name in STAGES if name in watch.seen]
+        later = [name for name in ALL_STAGES if name in watch.seen]
         yield Finding(
             "nonfinite-output",
             "error",
@@ -77,7 +77,7 @@ def _given(inputs: AttentionInputs) -> Iterator[Finding]:
     """One finding an input array with a non-finite element that takes part."""
     if inputs.x is not None and not np.isfinite(inputs.x).all():
         yield _in_vectors(inputs, inputs.x)
-    elif inputs.x is None:
+    else:
         for name in ("q", "k", "v"):
             bad = ~np.isfinite(getattr(inputs, name)) & _used(inputs, name)[..., None]
             if bad.any():
@@ -134,7 +134,7 @@ def _in_array(inputs: AttentionInputs, stage: str, array: Array, bad: NDArray[np
 
 
 def _made(inputs: AttentionInputs, watch: NonFiniteWatch, dtype: str) -> Finding:
-    stage = next(name for name in STAGES if name in watch.seen)
+    stage = next(name for name in ALL_STAGES if name in watch.seen)
     sighting = watch.seen[stage]
     kinds = _number_of(sighting.nan, sighting.inf)
     place = place_in_words(inputs, stage, sighting.first)

@@ -171,7 +171,9 @@ class RunResult:
     labels: Labels | None = None  # the tokens, where the file named them
     fine: tuple[str, ...] = ()  # what was checked and holds, in words: "every row sums to 1"
     sum_tolerance: float = 5e-7  # a row's sum this near to 1 is rounding; inf where sinks take part
-    chosen: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # axis → indices in `values`
+    chosen: Mapping[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # axis → indices in `values`
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`, schema attn.run/1."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from attn_cli.core.rounding import round_to
 
 
-
 def write(
     file: IO[bytes],
     arrays: Mapping[str, NDArray[Any]],

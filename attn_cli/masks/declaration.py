@@ -8,7 +8,7 @@ from typing import Literal
 
 from attn_cli.core.masks import Mask, MaskContext
 from attn_cli.errors import InputError
-from attn_cli.masks.formula import Formula, Writing
+from attn_cli.masks.formula import Formula
 
 LARGEST = 2**31 - 1  # no sequence is longer, and the product of two such numbers fits int64
 

@@ -73,9 +73,7 @@ class Writing:
         return wanted if self.taken[wanted] == 1 else f"{wanted}_{self.taken[wanted]}"
 
 
-def formula(
-    text: str, *more: str, operator: Operator = "&", setup: Sequence[str] = ()
-) -> Formula:
+def formula(text: str, *more: str, operator: Operator = "&", setup: Sequence[str] = ()) -> Formula:
     """One comparison, or several joined; each is put into parentheses where it needs them."""
     if not more:
         return Formula((text,), setup=tuple(setup))

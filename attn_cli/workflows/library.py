@@ -15,7 +15,7 @@ from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.masks import MaskContext
 from attn_cli.core.results import InputSummary
 from attn_cli.core.settings import Align, Choices, Layout, MaskMeans, Scale, Settings
-from attn_cli.core.trace import STAGES, Trace
+from attn_cli.core.trace import Trace
 from attn_cli.errors import InputError
 from attn_cli.masks.base import And
 from attn_cli.masks.expression import conjunction, parse
@@ -24,7 +24,7 @@ from attn_cli.recognize.from_memory import dump_from
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.workflows.run import RunOptions, compute
-from attn_cli.workflows.stages import taken_stages
+from attn_cli.workflows.stages import known_stages
 
 
 def run(
@@ -72,7 +72,7 @@ def run(
     reading = _read(inputs, choices)
     checks = RunChecks(reading.inputs, file_precision=reading.summary.precision)
     options = RunOptions(choices=choices, engine=engine, dtype=dtype, device=device)
-    wanted = taken_stages(reading.inputs) | frozenset(STAGES) if keep is None else frozenset(keep)
+    wanted = known_stages(reading.inputs) if keep is None else frozenset(keep)
     return compute(reading, options, checks, keep=wanted)
 
 

@@ -25,7 +25,7 @@ from attn_cli.recognize.reading import Reading
 from attn_cli.stats import STATISTICS
 from attn_cli.workflows.saving import check_destination, save_trace
 from attn_cli.workflows.selection import Selection, select
-from attn_cli.workflows.stages import engine_stages, taken_stages, with_surroundings
+from attn_cli.workflows.stages import check_stages, taken_stages
 from attn_cli.workflows.tables import head_rows, listed_rows, shown_rows
 from attn_cli.workflows.views import ViewBuilder
 
@@ -114,8 +114,9 @@ def compute(
     wanted = keep | frozenset(options.values)
     if options.save is not None:
         wanted |= taken_stages(inputs)
+    check_stages(inputs, wanted)
     ask = Ask(
-        keep=engine_stages(wanted),
+        keep=wanted,
         watch=watch,
         stats=[STATISTICS[name] for name in STATISTICS],
         top=TOP,
@@ -127,7 +128,6 @@ def compute(
     trace = engine_for(ask, options.engine, inputs).run(inputs, ask)
     return dataclasses.replace(
         trace,
-        stages=with_surroundings(inputs, trace, wanted),
         shapes=_with_hidden_counts(trace.shapes, reading, checks.hidden),
         provenance=dataclasses.replace(trace.provenance, input_sha256=reading.summary.sha256),
         findings=(*reading.findings, *checks.findings(trace)),

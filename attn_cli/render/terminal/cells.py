@@ -170,7 +170,9 @@ def _lines(view: WeightsView, grid: Grid, screen: Screen) -> Iterator[Text]:
             elif math.isnan(weight):
                 line.append(_right("NaN"[: width - 1], width), ERROR)
             else:
-                line.append(_right(grid.writing(weight), width), weight_style(weight, screen.shades))
+                line.append(
+                    _right(grid.writing(weight), width), weight_style(weight, screen.shades)
+                )
         if grid.writing.sums:
             line.append(" " * (grid.sum_width - grid.sums[row].cell_len)).append(grid.sums[row])
         yield line

@@ -1,0 +1,26 @@
+"""Sinusoidal positions: sines and cosines of geometric wavelengths, added to the token vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+WAVELENGTHS = 10_000.0
+
+
+def sinusoidal(positions: Array, d_model: int) -> Array:
+    """PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same: (n,) → (n, d_model).
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5. The distance between two
+    encodings depends on their offset alone, but does not grow with it everywhere.
+
+    >>> sinusoidal(np.array([1]), 4).round(6).tolist()
+    [[0.841471, 0.540302, 0.01, 0.99995]]
+    """
+    pair = np.arange(d_model) // 2
+    angle = np.asarray(positions)[:, None] / WAVELENGTHS ** (2 * pair / d_model)  # (n, d_model)
+    return np.where(np.arange(d_model) % 2 == 0, np.sin(angle), np.cos(angle))
