@@ -51,8 +51,9 @@ class ScoreWatch:
     def _add(self, values: NDArray[Any]) -> None:
         wide = values.astype(np.float64)
         self.number += wide.size
-        self.total += float(wide.sum())
-        self.squares += float((wide * wide).sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.total += float(wide.sum())
+            self.squares += float((wide * wide).sum())
 
     @property
     def deviation(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.errors import InputError
@@ -77,6 +78,24 @@ def project(
     q = split_heads(q[None], origin.heads)[0]
     k, v = (split_heads(array[None], origin.kv_heads)[0] for array in (k, v))
     return show("q", q), show("k", k), show("v", v)
+
+
+def make_qkv(origin: Origin) -> tuple[Array, Array, Array]:
+    """q (B, H, L, d_k), k (B, Hkv, S, d_k) and v (B, Hkv, S, d_v) of every item, in float64.
+
+    Raises InputError where a width does not split into the heads.
+    """
+
+    def wide(array: Array) -> Array:
+        return array.astype(np.float64, copy=False)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN and inf are findings of the run
+        items = [
+            project(origin, batch, show=lambda name, array: wide(array), cast=wide)
+            for batch in range(len(origin.x))
+        ]
+    q, k, v = (np.stack(arrays) for arrays in zip(*items, strict=True))
+    return q, k, v
 
 
 def linear(x: Array, weight: Array, bias: Array | None, cast: Callable[[Array], Array]) -> Array:

@@ -30,7 +30,8 @@ class Rotation(Protocol):
 class ScoreBias(Protocol):
     """A number added to each scaled score, as a function of absolute positions, like a mask."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def __call__(self, b: Array, h: Array, q_pos: Array, k_pos: Array) -> Array:
         """The bias at broadcast integer index arrays; broadcasts to their shape."""

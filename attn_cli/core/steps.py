@@ -8,6 +8,8 @@ from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.trace import CONTEXT_AXES, SCORE_AXES, StageShape
 
 X_AXES = ("batch", "query", "d_model")
+MERGED_AXES = ("batch", "query", "head·d_v")
+OUT_AXES = ("batch", "query", "d_out")
 Q_AXES = ("batch", "head", "query", "d_k")
 K_AXES = ("batch", "head", "key", "d_k")
 V_AXES = ("batch", "head", "key", "d_v")
@@ -48,7 +50,7 @@ def _made(inputs: AttentionInputs, name: str, heads: int) -> str:
     origin = inputs.origin
     vectors = "x" if origin is None or origin.encoding is None else "x_positions"
     if origin is not None and origin.context is not None and name != "q":
-        vectors = "the context"
+        vectors = "the context" if origin.context_encoding is None else "(the context + positions)"
     if origin is not None and origin.projections is not None:
         bias = getattr(origin.projections, f"b_{name}") is not None
         vectors = f"{vectors} · W_{name}{f' + b_{name}' if bias else ''}"
@@ -79,14 +81,16 @@ def _after(inputs: AttentionInputs) -> Iterator[Step]:
     if inputs.x is None:
         yield "output", CONTEXT_AXES, (batch, heads, queries, d_v), "= context"
         return
-    shape = (batch, queries, heads * d_v)
-    yield "merged", X_AXES, shape, "heads side by side"
+    d_model, shape = inputs.x.shape[2], (batch, queries, heads * d_v)
+    axes = X_AXES if shape[2] == d_model else MERGED_AXES
+    yield "merged", axes, shape, "heads side by side"
     weights = inputs.output_projection
     if weights is None or weights.w_o is None:
-        yield "output", X_AXES, shape, "= merged"
+        yield "output", axes, shape, "= merged"
         return
-    bias = "" if weights.b_o is None else " + b_o"
-    yield "output", X_AXES, (*shape[:2], weights.w_o.shape[1]), f"merged · W_o{bias}"
+    bias, wide = "" if weights.b_o is None else " + b_o", weights.w_o.shape[1]
+    axes = X_AXES if wide == d_model else OUT_AXES
+    yield "output", axes, (*shape[:2], wide), f"merged · W_o{bias}"
 
 
 def scaling(inputs: AttentionInputs) -> str:

@@ -19,6 +19,9 @@ STAGES = (*SCORE_STAGES, "context")
 # What a run may show, in the order of the formula; x and the merged heads need token vectors.
 GIVEN_STAGES = ("x", "x_positions", "q", "k", "v", "q_rotated", "k_rotated")
 ALL_STAGES = (*GIVEN_STAGES, *STAGES, "merged", "output")
+# Around the attention of a model's layer: what comes into it, and what goes on.
+MODEL_STAGES = ("embedded", "stream", "residual", "normed", "final", "logits")
+EVERY_STAGE = (*MODEL_STAGES[:2], *ALL_STAGES, *MODEL_STAGES[2:])
 
 # A step that is not taken changes nothing: its stage is then the one before it.
 BEFORE = {

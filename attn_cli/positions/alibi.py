@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.positions.declaration import Ingredients, Scheme
+
 Array = NDArray[Any]
 
 
@@ -37,3 +39,16 @@ class Alibi:
     def __call__(self, b: Array, h: Array, q_pos: Array, k_pos: Array) -> Array:
         penalty: Array = -np.asarray(self.slopes)[h] * abs(q_pos - k_pos)
         return penalty
+
+
+def _says(given: Ingredients) -> str:
+    shown = [f"{slope:.6g}" for slope in slopes(given.heads)]
+    return f"slopes {', '.join(shown[:8])}{', …' if len(shown) > 8 else ''} for the heads in turn"
+
+
+SCHEME = Scheme(
+    name="alibi",
+    description="−m·|q − k| added to the scaled scores, with the paper's slope m for each head",
+    says=_says,
+    bias=lambda given: Alibi(slopes(given.heads)),
+)

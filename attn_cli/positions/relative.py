@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from attn_cli.errors import InputError
+from attn_cli.positions.declaration import MAX_DISTANCE, Ingredients, Scheme
 
-MAX_DISTANCE = 128
+Array = NDArray[Any]
 
 
 def bucket(offset: Array, *, buckets: int, max_distance: int, bidirectional: bool) -> Array:
@@ -52,3 +53,37 @@ class RelativeBias:
         )
         bias: Array = self.table[index, h]
         return bias
+
+
+def _bias(given: Ingredients) -> RelativeBias:
+    """Raises InputError where the buckets cannot tell distances apart."""
+    assert given.table is not None  # the scheme asks for one
+    buckets, sides = len(given.table), 2 if given.bidirectional else 1
+    exact = buckets // sides // 2
+    if exact < 1:
+        raise InputError(
+            f"the relative bias has {buckets} buckets: expected at least {2 * sides}, one for "
+            "distance 0 and one for the rest" + (", before and after" if sides == 2 else "")
+        )
+    if given.max_distance <= exact:
+        raise InputError(
+            f"the greatest distance is {given.max_distance}, and {buckets} buckets tell distances "
+            f"below {exact} apart one by one: expected more than {exact}"
+        )
+    return RelativeBias(given.table, given.bidirectional, given.max_distance)
+
+
+def _says(given: Ingredients) -> str:
+    buckets = 0 if given.table is None else len(given.table)
+    both = "bidirectional, as in T5's encoder" if given.bidirectional else "unidirectional"
+    return f"{buckets} buckets, {both}, distances from {given.max_distance} on share the last one"
+
+
+SCHEME = Scheme(
+    name="relative",
+    description="T5's bias: a learned number a head for every bucket of distances, from the file",
+    says=_says,
+    bias=_bias,
+    table="relative",
+    settings=("relative_bidirectional", "max_distance"),
+)

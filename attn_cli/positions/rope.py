@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.errors import InputError
+from attn_cli.positions.declaration import ROPE_BASE, Ingredients, Scheme
 
 Array = NDArray[Any]
 Pairing = Literal["half", "interleaved"]
-
-BASE = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class Rope:
     """
 
     pairing: Pairing = "half"
-    base: float = BASE
+    base: float = ROPE_BASE
 
     def check_width(self, d_k: int) -> None:
         """Raises InputError for a width that does not split into pairs."""
@@ -55,3 +54,24 @@ class Rope:
             return array[..., 0::2], array[..., 1::2]
         middle = array.shape[-1] // 2
         return array[..., :middle], array[..., middle:]
+
+
+def _rotate(given: Ingredients) -> Rope:
+    return Rope("interleaved" if given.variant == "interleaved" else "half", given.rope_base)
+
+
+def _says(given: Ingredients) -> str:
+    rope = _rotate(given)
+    pairs = "i and i + d_k/2" if rope.pairing == "half" else "2i and 2i + 1"
+    return f"features {pairs} are turned as a pair, base {rope.base:g}"
+
+
+SCHEME = Scheme(
+    name="rope",
+    description="q and k turned by angles that grow with their positions; rope:half (the default) "
+    "pairs features i and i + d_k/2, rope:interleaved 2i and 2i + 1",
+    says=_says,
+    rotate=_rotate,
+    variants=("half", "interleaved"),
+    settings=("rope_base",),
+)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.positions.declaration import Scheme
+
 Array = NDArray[Any]
 
 WAVELENGTHS = 10_000.0
@@ -24,3 +26,11 @@ def sinusoidal(positions: Array, d_model: int) -> Array:
     pair = np.arange(d_model) // 2
     angle = np.asarray(positions)[:, None] / WAVELENGTHS ** (2 * pair / d_model)  # (n, d_model)
     return np.where(np.arange(d_model) % 2 == 0, np.sin(angle), np.cos(angle))
+
+
+SCHEME = Scheme(
+    name="sinusoidal",
+    description="sines and cosines of wavelengths from 2π to 10000·2π, added to the token vectors",
+    says=lambda given: "sines and cosines of wavelengths from 2π to 10000·2π",
+    encode=lambda given, positions, d_model: sinusoidal(np.asarray(positions), d_model),
+)

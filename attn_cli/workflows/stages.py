@@ -5,6 +5,7 @@ from __future__ import annotations
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.recorder import sources
 from attn_cli.core.steps import steps
+from attn_cli.core.trace import MODEL_STAGES
 from attn_cli.errors import InputError
 
 
@@ -19,8 +20,11 @@ def known_stages(inputs: AttentionInputs) -> frozenset[str]:
 
 
 def check_stages(inputs: AttentionInputs, wanted: frozenset[str]) -> None:
-    """Raises InputError for x or merged where there are no token vectors."""
-    if missing := sorted(wanted - known_stages(inputs)):
+    """Raises InputError for x or merged where there are no token vectors, and for a model's."""
+    missing = sorted(wanted - known_stages(inputs))
+    if around := [name for name in missing if name in MODEL_STAGES]:
+        raise InputError(f"only a model has a stage {around[0]!r}, and this is no model")
+    if missing:
         raise InputError(
             f"q, k and v came without token vectors, so there is no stage {missing[0]!r}",
             hint="output is the context of every head",

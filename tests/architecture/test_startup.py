@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = str(ROOT / "sample_inputs" / "apple.json")
+MODEL = str(ROOT / "sample_inputs" / "induction.safetensors")
 
 PROBE = """
 import json, sys
@@ -45,6 +46,7 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["run", "--list", "engines"],
         ["run", SAMPLE],
         ["run", SAMPLE, "--json"],
+        ["run", MODEL, "--text", "a b a"],
     ],
     ids=" ".join,
 )

@@ -12,7 +12,8 @@ import torch
 
 from attn_cli.core.settings import Choices
 from attn_cli.errors import InputError
-from attn_cli.recognize import dump_from, understand
+from attn_cli.recognize import understand
+from attn_cli.recognize.from_memory import dump_from
 from tests.unit.recognize.dumps import codes, said
 
 
@@ -106,7 +107,8 @@ def test_errors_name_no_file() -> None:
 
 def test_nothing_imports_torch() -> None:
     code = (
-        "import sys; from attn_cli.recognize import dump_from, understand; "
+        "import sys; from attn_cli.recognize import understand; "
+        "from attn_cli.recognize.from_memory import dump_from; "
         "from attn_cli.core.settings import Choices; "
         "understand(dump_from([[1.0, 2.0]]), Choices()); sys.exit('torch' in sys.modules)"
     )
