@@ -16,18 +16,22 @@ from attn_cli.version import __version__
 if TYPE_CHECKING:
     from attn_cli.core.findings import Finding
     from attn_cli.core.inputs import AttentionInputs
+    from attn_cli.core.model_results import ModelTrace
     from attn_cli.core.trace import Trace
     from attn_cli.errors import AttnError, InputError, UnsupportedError
     from attn_cli.workflows.library import run
+    from attn_cli.workflows.library_model import run_model
 
 _HOME = {
     "AttentionInputs": "attn_cli.core.inputs",
     "AttnError": "attn_cli.errors",
     "Finding": "attn_cli.core.findings",
     "InputError": "attn_cli.errors",
+    "ModelTrace": "attn_cli.core.model_results",
     "Trace": "attn_cli.core.trace",
     "UnsupportedError": "attn_cli.errors",
     "run": "attn_cli.workflows.library",
+    "run_model": "attn_cli.workflows.library_model",
 }
 
 __all__ = [
@@ -35,10 +39,12 @@ __all__ = [
     "AttnError",
     "Finding",
     "InputError",
+    "ModelTrace",
     "Trace",
     "UnsupportedError",
     "__version__",
     "run",
+    "run_model",
 ]
 
 

@@ -1,8 +1,9 @@
 """How often right code is called different: random inputs, every engine, stage by stage.
 
-    python benchmarks/false_alarms.py [--inputs 1000] [--seed 0]
+    python benchmarks/false_alarms.py [--inputs 1000] [--seed 0] [--layers]
 
-Every input is drawn anew: sizes, grouped heads, the size of its numbers, masks, bias, cap, sinks.
+Every input is drawn anew: sizes, grouped heads, the size of its numbers, masks, bias, cap, sinks;
+with --layers token vectors, too, that go through positions and projections to an output.
 An engine runs it in a precision of its own and is held, within the measured budget, against numpy
 in float64. Both are right, so every `different` is a false alarm; there should be none.
 """
@@ -20,10 +21,15 @@ from attn_cli.core.budget import measure_budget
 from attn_cli.core.compare import compare
 from attn_cli.core.engine import Ask
 from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.layer import Origin, Projections, make_qkv
 from attn_cli.core.rounding import round_to
 from attn_cli.core.trace import STAGES, Trace
 from attn_cli.engines import ENGINES
 from attn_cli.masks.file import Stored
+from attn_cli.positions.alibi import Alibi, slopes
+from attn_cli.positions.rope import Rope
+from attn_cli.positions.sinusoidal import sinusoidal
+from attn_cli.workflows.stages import known_stages
 
 Array = NDArray[Any]
 RUNS = [(engine, dtype) for engine in ENGINES for dtype in ENGINES[engine].can.dtypes]
@@ -58,24 +64,67 @@ def _extras(rng: np.random.Generator, shape: tuple[int, int, int, int]) -> dict[
     return {name: value for name, value in extras.items() if rng.random() < 1 / 3}
 
 
+def random_layer(rng: np.random.Generator, dtype: str, *, longest: int) -> AttentionInputs:
+    """Normal token vectors of a random size through projections, with positions in two of three."""
+    kv_heads, group, length = (int(rng.integers(1, most + 1)) for most in (2, 3, longest))
+    d_model, d_k, d_v = (int(rng.integers(1, most + 1)) * 2 for most in (48, 32, 32))
+    heads = kv_heads * group
+    out = {"q": heads * d_k, "k": kv_heads * d_k, "v": kv_heads * d_v, "o": d_model}
+    matrices = {
+        f"w_{name}": _matrix(rng, heads * d_v if name == "o" else d_model, width)
+        for name, width in out.items()
+    }
+    biases = {f"b_{name}": rng.normal(size=width) for name, width in out.items()}
+    origin = Origin(
+        x=rng.normal(size=(1, length, d_model)) * float(10 ** rng.uniform(-1, 1)),
+        heads=heads,
+        kv_heads=kv_heads,
+        encoding=sinusoidal(np.arange(length), d_model) if rng.random() < 1 / 3 else None,
+        projections=Projections(**matrices, **(biases if rng.random() < 0.5 else {})),
+    )
+    extras = _extras(rng, (1, heads, length, length)) | _positions(rng, heads)
+    if "mask" in extras:
+        extras["mask"] = Stored(extras["mask"].visible, extras.get("q_offset", 0))
+    q, k, v = make_qkv(origin)
+    return AttentionInputs(q=q, k=k, v=v, x=origin.x, origin=origin, **extras)
+
+
+def _matrix(rng: np.random.Generator, before: int, after: int) -> Array:
+    matrix: Array = rng.normal(size=(before, after)) / np.sqrt(before)
+    return matrix
+
+
+def _positions(rng: np.random.Generator, heads: int) -> dict[str, Any]:
+    which, start = rng.integers(4), int(10 ** rng.uniform(0, 4))
+    if which < 2:
+        return {"rotation": Rope("half" if which else "interleaved"), "q_offset": start}
+    return {"position_bias": Alibi(slopes(heads))} if which == 2 else {}
+
+
 def traced(engine: str, inputs: AttentionInputs, dtype: str) -> Trace:
-    return ENGINES[engine].run(inputs, Ask(keep=frozenset(STAGES), dtype=dtype))
+    return ENGINES[engine].run(inputs, Ask(keep=known_stages(inputs), dtype=dtype))
 
 
 def count(
-    number: int, *, seed: int, longest: int = 48
+    number: int, *, seed: int, longest: int = 48, layers: bool = False
 ) -> tuple[Counter[tuple[str, str]], list[str]]:
-    """Verdicts by (precision, verdict) over `number` inputs, and a line for every false alarm."""
+    """Verdicts by (precision, verdict) over `number` inputs, and a line for every false alarm.
+
+    With `layers` every stage from the token vectors to the output is compared, else those from the
+    scores to the context.
+    """
+    drawn = random_layer if layers else random_inputs
     verdicts: Counter[tuple[str, str]] = Counter()
     alarms = []
     for case in range(number):
         rng = np.random.default_rng([seed, case])
         engine, dtype = RUNS[case % len(RUNS)]
-        inputs = random_inputs(rng, dtype, longest=longest)
+        inputs = drawn(rng, dtype, longest=longest)
         oracle = traced("numpy", inputs, "float64")
-        budget = measure_budget(inputs, {name: oracle[name] for name in STAGES}, dtype=dtype)
+        stages = [name for name in oracle.stages if layers or name in STAGES]
+        budget = measure_budget(inputs, {name: oracle[name] for name in stages}, dtype=dtype)
         trace = traced(engine, inputs, dtype)
-        for stage in STAGES:
+        for stage in stages:
             diff = compare(trace[stage], oracle[stage], budget=budget[stage], dtype=dtype)
             verdicts[dtype, diff.verdict] += 1
             if diff.verdict == "different":
@@ -87,8 +136,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="count the false alarms of the measured budget")
     parser.add_argument("--inputs", type=int, default=1000, help="how many inputs to draw")
     parser.add_argument("--seed", type=int, default=0, help="another seed draws other inputs")
+    parser.add_argument("--layers", action="store_true", help="whole layers")
     given = parser.parse_args()
-    verdicts, alarms = count(given.inputs, seed=given.seed)
+    verdicts, alarms = count(given.inputs, seed=given.seed, layers=given.layers)
     for dtype in dict.fromkeys(dtype for _, dtype in RUNS):
         row = {word: verdicts[dtype, word] for word in ("identical", "rounding", "different")}
         print(f"{dtype:<9} " + "  ".join(f"{word} {number:>6,}" for word, number in row.items()))

@@ -1,7 +1,7 @@
 """Makes the files of this folder again, byte for byte: python sample_inputs/make_samples.py
 
-The sentences' vectors are set by hand, so that the weights tell something; no model made them.
-The arrays without tokens are seeded random numbers.
+The sentences' vectors and the two models are set by hand, so that the weights tell something;
+nothing was trained. The arrays without tokens are seeded random numbers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
 
+Matrix = NDArray[np.float64]
+
 
 def samples() -> dict[str, bytes]:
     """File name → content."""
@@ -29,8 +31,10 @@ def samples() -> dict[str, bytes]:
         "empty_row.json": as_json(empty_row()),
         "float16_overflow.npz": float16_overflow(),
         "gqa.npz": gqa(),
+        "induction.safetensors": induction(),
         "padding.json": as_json(padding()),
         "sentence.csv": sentence(),
+        "sentence_model.safetensors": sentence_model(),
         "three_tokens.json": as_json(three_tokens()),
         "translation.json": as_json(translation()),
     }
@@ -151,6 +155,157 @@ def bfloat16() -> bytes:
     return as_safetensors_bf16({name: _normal(rng, 1, 2, 5, 8) for name in ("q", "k", "v")})
 
 
+# The induction model. Its stream is 34 numbers a position, and every block of them means something:
+LETTERS = "abcdefgh"
+HANDS = (4, 5)  # a clock with two hands tells 4 · 5 = 20 positions apart
+TOKEN = slice(0, 8)  # which letter stands here: a 1 in its place, the embedding
+CLOCK = slice(8, 17)  # at which position: a 1 for position mod 4, a 1 for position mod 5
+FIRST = 17  # 1 at position 0
+BEFORE = slice(18, 26)  # which letter stands one position before; layer 0 writes it
+AFTER = slice(26, 34)  # which letter came after this one earlier on; layer 1 writes it
+WIDTH = 34
+
+
+def induction() -> bytes:
+    """Two layers that continue what they have read: after `a b c … a` they expect `b`.
+
+    Attention alone, no LayerNorm; scores are not scaled (scale none), so a score is the product
+    that stands in the matrices. They are 16 apart, and e^16 is 9 million: a row has a clear winner.
+    """
+    arrays = {
+        "embedding.weight": _rows(TOKEN, np.eye(8)).T,
+        "positions.weight": _clock(),
+        **_previous_token_layer("layers.0."),
+        **_induction_layer("layers.1."),
+        # A letter's logit: 8 where layer 1 found it, less 8 where it already stands here. A letter
+        # that found only itself expects nothing: all logits are 0, all letters as likely.
+        "unembedding.weight": 8 * (_rows(AFTER, np.eye(8)) - _rows(TOKEN, np.eye(8))).T,
+    }
+    config = {
+        "layers": 2,
+        "heads": 1,
+        "d_model": WIDTH,
+        "d_k": 9,
+        "d_v": 8,
+        "mask": "causal",
+        "positions": "learned",
+        "scale": "none",
+    }
+    return as_model(arrays, config, list(LETTERS))
+
+
+def _clock() -> Matrix:
+    """A row for each of 20 positions: where the two hands stand, and whether it is the first."""
+    table = np.zeros((HANDS[0] * HANDS[1], WIDTH))
+    for position, row in enumerate(table):
+        row[CLOCK.start + position % 4] = 1
+        row[CLOCK.start + 4 + position % 5] = 1
+        row[FIRST] = position == 0
+    return table
+
+
+def _previous_token_layer(name: str) -> dict[str, Matrix]:
+    """Layer 0: every position looks at the one before it and notes which letter stands there.
+
+    w_q turns both hands of the clock back by one, w_k reads them as they are. A hand that agrees
+    scores 4 · 4 = 16: the position before has 32, every other one at most 16, since two hands agree
+    only once in 20 positions. w_v reads the letter, w_o writes it where the stream keeps it.
+    """
+    back = np.zeros((9, 9))
+    for start, size in ((0, 4), (4, 5)):
+        for hand in range(size):
+            back[start + hand, start + (hand - 1) % size] = 1
+    return {
+        f"{name}w_q": _rows(CLOCK, 4 * back),
+        f"{name}w_k": _rows(CLOCK, 4 * np.eye(9)),
+        f"{name}w_v": _rows(TOKEN, np.eye(8)),
+        f"{name}w_o": _rows(BEFORE, np.eye(8)).T,
+    }
+
+
+def _induction_layer(name: str) -> dict[str, Matrix]:
+    """Layer 1: a letter looks for the position that came after the same letter earlier on.
+
+    w_q reads the letter, times 4; its ninth number is 4 for every letter. w_k scores 4 · 8 = 32
+    where the letter before the key is the query's own: there the pair was seen before. It scores
+    4 · 4 = 16 where the key is that letter itself: so a letter that is new rests on itself. Before
+    position 0 there is nothing, and its row in layer 0 could only find itself; −16 · 4 = −64 there
+    undoes that. w_v reads the letter that was found, w_o writes it for the unembedding.
+    """
+    letters = np.eye(8, 9)
+    ninth = np.eye(1, 9, 8)
+    return {
+        f"{name}w_q": _rows(TOKEN, 4 * (letters + ninth)),
+        f"{name}w_k": _rows(BEFORE, 8 * letters)
+        + _rows(TOKEN, 4 * letters)
+        + _rows(slice(FIRST, FIRST + 1), -16 * ninth),
+        f"{name}w_v": _rows(TOKEN, np.eye(8)),
+        f"{name}w_o": _rows(AFTER, np.eye(8)).T,
+    }
+
+
+# The sentence model: seven words, a number of the stream each, and one to note things.
+WORDS = ["我", "你", "喜欢", "吃", "苹果", "香蕉", "。"]
+PERSON, VERB, FRUIT, STOP, NOTE = [0, 1], [2, 3], [4, 5], [6], 7
+
+
+def sentence_model() -> bytes:
+    """One layer with all that a layer may have: two heads, LayerNorm, ALiBi, a residual.
+
+    Head 0 asks who does what: a verb looks for its person, a fruit for its verb, a stop for its
+    fruit. Head 1 keeps the person in sight, and softly so.
+    """
+    w_q, w_k, w_v, w_o = (np.zeros((8, 8)) for _ in range(4))
+    for place, (asking, asked) in enumerate(((VERB, PERSON), (FRUIT, VERB), (STOP, FRUIT))):
+        w_q[asking, place] = w_k[asked, place] = 0.875
+    w_v[VERB, 0] = w_o[0, NOTE] = 1  # head 0 notes that there was a verb
+    w_q[VERB + FRUIT + STOP, 4] = 0.75
+    w_k[PERSON, 4] = 1
+    w_v[0, 4] = w_v[1, 5] = 1  # head 1 adds half of the person to the stream
+    w_o[4, 0] = w_o[5, 1] = 0.5
+    arrays = {
+        "embedding.weight": np.hstack([2 * np.eye(7), np.zeros((7, 1))]),
+        "layers.0.norm.weight": np.ones(8),
+        "layers.0.w_q": w_q,
+        "layers.0.w_k": w_k,
+        "layers.0.w_v": w_v,
+        "layers.0.w_o": w_o,
+        "final_norm.weight": np.ones(8),
+        "unembedding.weight": _what_follows(),
+    }
+    config = {
+        "layers": 1,
+        "heads": 2,
+        "d_model": 8,
+        "mask": "causal",
+        "positions": "alibi",
+        "norm": "pre",
+    }
+    return as_model(arrays, config, WORDS)
+
+
+def _what_follows() -> Matrix:
+    """After a person a verb, after a verb a fruit, after a fruit with its verb a stop, after a stop
+    a person; and one may like a person, though not the one whom head 1 found.
+    """
+    words = np.zeros((7, 8))
+    words[VERB, :2] = 1.25
+    words[2, PERSON] += 0.25  # to like is more common than to eat
+    words[FRUIT, 2], words[FRUIT, 3] = 1, 1.25
+    words[STOP, 4:6] = words[STOP, NOTE] = 1
+    words[PERSON, STOP] = 1
+    words[PERSON, 2] = 0.625
+    words[PERSON, PERSON] = -1  # each reads its own number
+    return words
+
+
+def _rows(block: slice, part: Matrix) -> Matrix:
+    """A matrix from the stream, (34, columns of `part`): `part` in the rows of `block`, else 0."""
+    matrix = np.zeros((WIDTH, part.shape[1]))
+    matrix[block] = part
+    return matrix
+
+
 def _normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     # Three decimals: the same numbers wherever the last bit of a normal deviate may differ.
     return rng.standard_normal(shape).round(3).astype(np.float32)
@@ -179,16 +334,29 @@ def as_npz(**arrays: NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
+def as_model(arrays: Mapping[str, Matrix], config: Mapping[str, Any], words: list[str]) -> bytes:
+    """A model in float16, which holds all of its numbers exactly."""
+    metadata = {
+        "config": json.dumps(config),
+        "vocabulary": json.dumps(words, ensure_ascii=False),
+    }
+    half = {name: array.astype("<f2") for name, array in arrays.items()}
+    return as_safetensors(half, "F16", {"__metadata__": metadata})
+
+
 def as_safetensors_bf16(arrays: Mapping[str, NDArray[np.float32]]) -> bytes:
-    """The format by hand: header length, JSON header, bytes."""
-    header: dict[str, Any] = {}
-    body = b""
-    for name, array in arrays.items():
-        data = _to_bfloat16(array).tobytes()
+    return as_safetensors({name: _to_bfloat16(a) for name, a in arrays.items()}, "BF16", {})
+
+
+def as_safetensors(stored: Mapping[str, NDArray[Any]], dtype: str, first: dict[str, Any]) -> bytes:
+    """The format by hand: header length, JSON header beginning with `first`, bytes."""
+    header, body = dict(first), b""
+    for name, array in stored.items():
+        data = array.tobytes()
         end = len(body) + len(data)
-        header[name] = {"dtype": "BF16", "shape": array.shape, "data_offsets": [len(body), end]}
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [len(body), end]}
         body += data
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + body
 

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.checks.nonfinite_origin import number_of, origin_findings
 from attn_cli.checks.places import axes_of, count, place_in_words, query_name
 from attn_cli.core.engine import Seen
 from attn_cli.core.findings import Finding, Place
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.trace import STAGES
+from attn_cli.core.trace import ALL_STAGES, SCORE_STAGES
 
 Array = NDArray[Any]
+
+KEY_STAGES = ("k", "v", "k_rotated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,11 @@ class NonFiniteWatch:
 
     def __call__(self, stage: Seen) -> None:
         bad = ~np.isfinite(stage.array)
-        if stage.visible is not None and stage.stage != "context":
+        if stage.visible is not None and stage.stage in SCORE_STAGES:
             bad &= stage.visible
+        elif stage.visible is not None and stage.stage in KEY_STAGES:
+            keys = stage.visible.any(1)  # (H, S)
+            bad &= np.asarray(keys.reshape(len(bad), -1, keys.shape[-1]).any(1))[..., None]
         if not bad.any():
             return
         if stage.stage == "context":
@@ -62,7 +68,7 @@ def nonfinite_findings(
         yield _made(inputs, watch, dtype)
     if watch.rows:
         total = int(np.prod(inputs.shape[:3]))
-        later = [name for name in STAGES if name in watch.seen]
+        later = [name for name in ALL_STAGES if name in watch.seen]
         yield Finding(
             "nonfinite-output",
             "error",
@@ -75,9 +81,13 @@ def nonfinite_findings(
 
 def _given(inputs: AttentionInputs) -> Iterator[Finding]:
     """One finding an input array with a non-finite element that takes part."""
-    if inputs.x is not None and not np.isfinite(inputs.x).all():
+    lost = inputs.x is not None and not np.isfinite(inputs.x).all()
+    if inputs.x is not None and lost:
         yield _in_vectors(inputs, inputs.x)
-    else:
+    if inputs.origin is not None:
+        seen: NDArray[np.bool_] = np.asarray(_used(inputs, "k").any(1))
+        yield from origin_findings(inputs.origin, seen)
+    elif not lost:
         for name in ("q", "k", "v"):
             array = getattr(inputs, name)
             bad = ~np.isfinite(array)
@@ -155,9 +165,9 @@ def _in_array(inputs: AttentionInputs, stage: str, kinds: str, bad: NDArray[np.b
 
 
 def _made(inputs: AttentionInputs, watch: NonFiniteWatch, dtype: str) -> Finding:
-    stage = next(name for name in STAGES if name in watch.seen)
+    stage = next(name for name in ALL_STAGES if name in watch.seen)
     sighting = watch.seen[stage]
-    kinds = _number_of(sighting.nan, sighting.inf)
+    kinds = number_of(sighting.nan, sighting.inf)
     place = place_in_words(inputs, stage, sighting.first)
     return Finding(
         "nonfinite",
@@ -202,9 +212,4 @@ def _hidden_from_some(inputs: AttentionInputs) -> NDArray[np.bool_]:
 
 def _kinds(values: Array) -> str:
     nan = int(np.isnan(values).sum())
-    return _number_of(nan, values.size - nan)
-
-
-def _number_of(nan: int, inf: int) -> str:
-    parts = [f"{number:,} {word}" for number, word in ((nan, "NaN"), (inf, "inf")) if number]
-    return " and ".join(parts)
+    return number_of(nan, values.size - nan)

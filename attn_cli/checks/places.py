@@ -59,11 +59,18 @@ def _named(index: int, tokens: Sequence[str]) -> str:
     return f"{index} {tokens[index]!r}" if tokens else str(index)
 
 
+_TOKEN, _QUERY, _KEY = ("batch", "query"), ("batch", "head", "query"), ("batch", "head", "key")
 _AXES = {
-    "q": ("batch", "head", "query"),
-    "k": ("batch", "head", "key"),
-    "v": ("batch", "head", "key"),
-    "context": ("batch", "head", "query"),
+    "x": _TOKEN,
+    "x_positions": _TOKEN,
+    "q": _QUERY,
+    "q_rotated": _QUERY,
+    "k": _KEY,
+    "k_rotated": _KEY,
+    "v": _KEY,
+    "context": _QUERY,
+    "merged": _TOKEN,
+    "output": _TOKEN,
 }
 
 
@@ -76,9 +83,9 @@ def axes_of(stage: str, where: tuple[int, ...]) -> dict[str, int]:
 def place_in_words(inputs: AttentionInputs, stage: str, where: tuple[int, ...]) -> str:
     """`item 1, head 0, query 2 'cat', key 0 'the'`, less what there is only one of."""
     at = axes_of(stage, where)
-    heads = inputs.kv_heads if stage in ("k", "v") else inputs.shape[1]
+    heads = inputs.kv_heads if _AXES.get(stage) is _KEY else inputs.shape[1]
     words = [f"item {at['batch']}"] if inputs.shape[0] > 1 else []
-    words += [f"head {at['head']}"] if heads > 1 else []
+    words += [f"head {at['head']}"] if heads > 1 and "head" in at else []
     if "query" in at:
         words.append(f"query {query_name(inputs, at['batch'], at['query'])}")
     if "key" in at:

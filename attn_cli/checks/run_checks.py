@@ -40,9 +40,8 @@ class RunChecks:
     def watch(self) -> dict[str, list[Watcher]]:
         """The watchers of each stage, for Ask.watch."""
         taken = {step.stage for step in steps(self.inputs, "float64")}
-        watch: dict[str, list[Watcher]] = {
-            stage: [self.nonfinite] for stage in STAGES if stage in taken
-        }
+        looked_at = taken if self.inputs.origin is not None else taken & frozenset(STAGES)
+        watch: dict[str, list[Watcher]] = {stage: [self.nonfinite] for stage in looked_at}
         watch["scores"].append(self.scores)
         if "masked" in taken:
             watch["masked"].append(self.hidden)

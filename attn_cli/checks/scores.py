@@ -51,8 +51,8 @@ class ScoreWatch:
     def _add(self, values: NDArray[Any]) -> None:
         wide = values.astype(np.float64)
         self.number += wide.size
-        self.total += float(wide.sum())
-        with np.errstate(over="ignore"):  # then they are inf, and say nothing of a spread
+        with np.errstate(over="ignore", invalid="ignore"):  # then they say nothing of a spread
+            self.total += float(wide.sum())
             self.squares += float((wide * wide).sum())
 
     @property

@@ -17,7 +17,11 @@ from attn_cli.commands.version import show_version
 from attn_cli.errors import AttnError, ExitCode
 
 # A subcommand is a module with `register(app)`; only the one that is called is imported.
-COMMANDS = {"run": "attn_cli.commands.run", "mask": "attn_cli.commands.mask"}
+COMMANDS = {
+    "run": "attn_cli.commands.run",
+    "explain": "attn_cli.commands.explain",
+    "mask": "attn_cli.commands.mask",
+}
 
 ABOUT = "A debugger for attention, in the terminal."
 # Typer's own word for wrong usage; it lies in no public module.

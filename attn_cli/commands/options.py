@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Annotated, Any, Literal
 
 import typer
 
 from attn_cli.core.registry import unknown_name
-from attn_cli.core.settings import Align, Layout, MaskMeans, Scale
+from attn_cli.core.settings import (
+    Align,
+    Choices,
+    Init,
+    Layout,
+    MaskMeans,
+    Scale,
+    WeightsLayout,
+)
 from attn_cli.errors import InputError
 
 READING = "How the input is read"
+LAYER = "The layer around it"
 COMPUTING = "What is computed"
 SHOWING = "What is shown"
 LEAVING = "What is left behind"
@@ -23,12 +33,21 @@ EXIT_CODES = (
 )
 MOST_INDICES = 100_000  # in one list; "0-999999999" is a slip of the finger
 
+Text = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORDS",
+        help="What a model reads: its tokens with blanks between, or unspaced where the longest "
+        "tokens that match tell it apart.",
+        rich_help_panel=READING,
+    ),
+]
 Input = Annotated[
     str | None,
     typer.Argument(
         metavar="INPUT",
-        help="A file of token vectors or of q, k and v: .json .csv .tsv .npy .npz .safetensors "
-        ".pt .pth; - is JSON on standard input.",
+        help="A file of token vectors, of q, k and v, or a model: .json .csv .tsv .npy .npz "
+        ".safetensors .pt .pth; - is JSON on standard input.",
         show_default=False,
     ),
 ]
@@ -76,6 +95,77 @@ MaskAxes = Annotated[
         metavar="AXES",
         help="Axes of the file's 2-D mask: query,key or batch,key.",
         rich_help_panel=READING,
+    ),
+]
+
+# The layer around it
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Projections of one layer for token vectors: w_q, q_proj.weight, qkv.weight, ...",
+        rich_help_panel=LAYER,
+    ),
+]
+WeightsLayoutOption = Annotated[
+    WeightsLayout | None,
+    typer.Option(
+        "--weights-layout",
+        help="How square matrices lie there: (out, in) as in nn.Linear, or (in, out).",
+        rich_help_panel=LAYER,
+    ),
+]
+InitOption = Annotated[
+    Init | None,
+    typer.Option(
+        "--init",
+        help="Draw projections: xavier uniform, unit normal, or as nn.Linear starts.",
+        rich_help_panel=LAYER,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Of the draws; 0 without it.", rich_help_panel=LAYER),
+]
+DK = Annotated[
+    int | None,
+    typer.Option(
+        "--d-k", metavar="N", help="Width of a head's queries and keys.", rich_help_panel=LAYER
+    ),
+]
+DV = Annotated[
+    int | None,
+    typer.Option("--d-v", metavar="N", help="Width of a head's values.", rich_help_panel=LAYER),
+]
+PositionsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--positions",
+        metavar="SCHEME",
+        help="none, sinusoidal, learned, rope (rope:half, rope:interleaved), alibi or relative.",
+        rich_help_panel=LAYER,
+    ),
+]
+RopeBase = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X", help="Base of RoPE's angles; 10000 without it.", rich_help_panel=LAYER
+    ),
+]
+RelativeBidirectional = Annotated[
+    bool | None,
+    typer.Option(
+        "--relative-bidirectional/--relative-unidirectional",
+        help="Whether the relative bias has buckets for keys after the query, too.",
+        rich_help_panel=LAYER,
+    ),
+]
+MaxDistance = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="From where on the relative bias tells no distances apart; 128 without it.",
+        rich_help_panel=LAYER,
     ),
 ]
 
@@ -139,6 +229,15 @@ Device = Annotated[
 ]
 
 # What is shown
+LayerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--layer",
+        metavar="LIST",
+        help="Only these layers of a model, e.g. 0,5-8.",
+        rich_help_panel=SHOWING,
+    ),
+]
 Head = Annotated[
     str | None,
     typer.Option(metavar="LIST", help="Only these heads, e.g. 0,5-8.", rich_help_panel=SHOWING),
@@ -163,7 +262,7 @@ Show = Annotated[
     str | None,
     typer.Option(
         metavar="PARTS",
-        help="Parts of the screen: shapes,weights,rows,heads,findings,values.",
+        help="Parts of the screen: shapes,weights,rows,heads,findings,values,predictions.",
         rich_help_panel=SHOWING,
     ),
 ]
@@ -190,7 +289,7 @@ Known = Annotated[
     typer.Option(
         "--list",
         metavar="KIND",
-        help="Print the masks, engines, statistics, formats or stages that there are, and exit.",
+        help="Print the masks, positions, engines, statistics, formats or stages, and exit.",
         rich_help_panel=SHOWING,
     ),
 ]
@@ -216,6 +315,20 @@ Force = Annotated[
         "--force", metavar="", help="Overwrite the file of --save.", rich_help_panel=LEAVING
     ),
 ]
+
+
+def choices(given: Mapping[str, Any]) -> Choices:
+    """What was asked for of the computation, out of a command's arguments by name.
+
+    --causal is one more mask; what a command does not take stays unsaid.
+    """
+    masks = (*(given.get("mask") or ()), *(["causal"] if given.get("causal") else ()))
+    alike = {field.name for field in fields(Choices)} & given.keys() - {"scale"}
+    return Choices(
+        masks=masks,
+        scale=scale_factor(given.get("scale")),
+        **{name: given[name] for name in alike},
+    )
 
 
 def indices(text: str | None, option: str) -> tuple[int, ...] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,10 +13,10 @@ from attn_cli.commands import options as o
 from attn_cli.commands.listing import show_list
 from attn_cli.commands.output import Progress, encoding, say, write
 from attn_cli.core.findings import SEVERITIES
-from attn_cli.core.settings import Choices
 from attn_cli.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
+    from attn_cli.core.model_results import ModelResult
     from attn_cli.core.results import RunResult
     from attn_cli.workflows.run import RunOptions
 
@@ -25,6 +26,7 @@ EXAMPLES = (
     "attn run sample_inputs/apple.json",
     'attn run sample_inputs/sentence.csv --mask "window(3, both)" --show weights',
     "attn run sample_inputs/three_tokens.json --values weights,output --json",
+    'attn run sample_inputs/induction.safetensors --text "a b c a" --layer 1',
 )
 
 
@@ -36,12 +38,23 @@ def register(app: typer.Typer) -> None:
 def run(
     source: o.Input = None,
     *,
+    text: o.Text = None,
     context: o.Context = None,
     heads: o.Heads = None,
     kv_heads: o.KvHeads = None,
     layout: o.LayoutOption = None,
     mask_means: o.MaskMeansOption = None,
     mask_axes: o.MaskAxes = None,
+    weights: o.Weights = None,
+    weights_layout: o.WeightsLayoutOption = None,
+    init: o.InitOption = None,
+    seed: o.Seed = None,
+    d_k: o.DK = None,
+    d_v: o.DV = None,
+    positions: o.PositionsOption = None,
+    rope_base: o.RopeBase = None,
+    relative_bidirectional: o.RelativeBidirectional = None,
+    max_distance: o.MaxDistance = None,
     mask: o.Masks = None,
     causal: o.Causal = False,
     align: o.AlignOption = None,
@@ -52,6 +65,7 @@ def run(
     device: o.Device = "cpu",
     show: o.Show = None,
     values: o.Values = None,
+    layer: o.LayerOption = None,
     head: o.Head = None,
     query: o.Query = None,
     item: o.Item = None,
@@ -64,44 +78,40 @@ def run(
     force: o.Force = False,
 ) -> int:
     """Parses what was asked for, runs it and shows the result."""
+    given = dict(locals())
     if known is not None:
         return show_list(known, json=json)
-    from attn_cli.workflows.run import RunOptions
-
-    masks = (*(mask or ()), *(["causal"] if causal else ()))
-    choices = Choices(
-        heads, kv_heads, o.scale_factor(scale), softcap, masks, align, layout, mask_means, mask_axes
-    )
-    options = RunOptions(
-        choices=choices, engine=engine, dtype=dtype, device=device, context=context
-    )
-    options = _narrowed(options, head, query, item)
-    options = replace(options, all_rows=rows == "all", save=save, force=force)
-    options = _with_parts(options, show, values, json=json)
+    options = _options(given)
     result = _result(source, options)
     _present(result, options, json=json, bits=bits)
     return _exit_code(result, fail_on)
 
 
-def _narrowed(
-    options: RunOptions, head: str | None, query: str | None, item: str | None
-) -> RunOptions:
-    return replace(
-        options,
-        heads_shown=o.indices(head, "--head"),
-        queries_shown=o.indices(query, "--query"),
-        items_shown=o.indices(item, "--item"),
+def _options(given: Mapping[str, Any]) -> RunOptions:
+    """The command's arguments by name as the options of a run."""
+    from attn_cli.workflows.run import RunOptions
+
+    alike = ("engine", "dtype", "device", "context", "weights", "text", "save", "force")
+    options = RunOptions(
+        choices=o.choices(given),
+        layers_shown=o.indices(given["layer"], "--layer"),
+        heads_shown=o.indices(given["head"], "--head"),
+        queries_shown=o.indices(given["query"], "--query"),
+        items_shown=o.indices(given["item"], "--item"),
+        all_rows=given["rows"] == "all",
+        **{name: given[name] for name in alike},
     )
+    return _with_parts(options, given["show"], given["values"], json=given["json"])
 
 
 def _with_parts(
     options: RunOptions, show: str | None, values: str | None, *, json: bool
 ) -> RunOptions:
     """What is to be made: JSON has every part, the screen those of --show, --values its numbers."""
-    from attn_cli.core.trace import ALL_STAGES
+    from attn_cli.core.trace import EVERY_STAGE
     from attn_cli.workflows.run import DEFAULT_PARTS, PARTS
 
-    stages = o.names(values, "stage", ALL_STAGES)
+    stages = o.names(values, "stage", EVERY_STAGE)
     parts = frozenset(o.names(show, "part", PARTS)) if show is not None else DEFAULT_PARTS
     if "values" in parts and not stages:
         raise InputError(
@@ -112,12 +122,12 @@ def _with_parts(
     return replace(options, values=stages, parts=frozenset({"json"}) if json else parts)
 
 
-def _result(source: str | None, options: RunOptions) -> RunResult:
+def _result(source: str | None, options: RunOptions) -> RunResult | ModelResult:
     from attn_cli.workflows.run import run_file
 
     if source is None:
         raise InputError(
-            "no INPUT was given: expected a file of token vectors or of q, k and v",
+            "no INPUT was given: expected a file of token vectors, of q, k and v, or a model",
             hint="attn run --help shows examples",
         )
     progress = Progress()
@@ -127,21 +137,32 @@ def _result(source: str | None, options: RunOptions) -> RunResult:
         progress.clear()
 
 
-def _present(result: RunResult, options: RunOptions, *, json: bool, bits: bool) -> None:
+def _present(
+    result: RunResult | ModelResult, options: RunOptions, *, json: bool, bits: bool
+) -> None:
     if json:
         from attn_cli.render.json_text import json_text
 
         write(json_text(result.to_dict(), encoding()))
     else:
-        from attn_cli.render.terminal.console import screen_for
-        from attn_cli.render.terminal.run import run_screen
-
-        write(run_screen(result, screen_for(sys.stdout), parts=options.parts, bits=bits))
+        write(_screen(result, options, bits=bits))
     if options.save is not None:
         say(f"Wrote {options.save}")
 
 
-def _exit_code(result: RunResult, fail_on: str | None) -> ExitCode:
+def _screen(result: RunResult | ModelResult, options: RunOptions, *, bits: bool) -> str:
+    from attn_cli.core.model_results import ModelResult
+    from attn_cli.render.terminal.console import screen_for
+    from attn_cli.render.terminal.model import model_screen
+    from attn_cli.render.terminal.run import run_screen
+
+    screen = screen_for(sys.stdout)
+    if isinstance(result, ModelResult):
+        return model_screen(result, screen, parts=options.parts, bits=bits)
+    return run_screen(result, screen, parts=options.parts, bits=bits)
+
+
+def _exit_code(result: RunResult | ModelResult, fail_on: str | None) -> ExitCode:
     """1 where a finding is as severe as `fail_on` or more so."""
     if fail_on is None:
         return ExitCode.OK

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.core.layer import Origin, Projections
 from attn_cli.core.masks import BoolArray, Mask, evaluate
+from attn_cli.core.positions import Rotation, ScoreBias
 from attn_cli.errors import InputError
 
 Array = NDArray[Any]
@@ -35,8 +37,11 @@ class AttentionInputs:
     key/value head h // (H / Hkv). `bias` (added to the scaled, capped scores) and `additive` (an
     additive mask) broadcast to (B, H, L, S); `mask` says True = may attend; `sinks` (H,) are extra
     logits in the denominator. `scale` None means 1/√d_k. Query i sits at absolute position
-    `q_offset` + i; None says that queries and keys have no common origin. `x` (B, L, d_model) are
-    the token vectors that q came from: with them the output is merged, (B, L, H·d_v).
+    `q_offset` + i; None says that queries and keys have no common origin. `rotation` turns q and k
+    by their positions before the product, `position_bias` is added with `bias`. `x` (B, L, d_model)
+    are the token vectors that q came from: with them the output is merged, (B, L, H·d_v). `origin`
+    says how q, k and v were made from them; an engine then makes them again by its own code in its
+    own precision, and projects the output.
 
     Raises InputError where shapes do not fit.
     """
@@ -53,6 +58,9 @@ class AttentionInputs:
     q_offset: int | None = 0
     labels: Labels | None = None
     x: Array | None = None
+    rotation: Rotation | None = None
+    position_bias: ScoreBias | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         _check_arrays(self)
@@ -73,6 +81,16 @@ class AttentionInputs:
     @property
     def kv_heads(self) -> int:
         return int(self.k.shape[1])
+
+    @property
+    def output_projection(self) -> Projections | None:
+        """The projections, where they hold one for the output."""
+        weights = self.origin.projections if self.origin else None
+        return weights if weights is not None and weights.w_o is not None else None
+
+    @property
+    def key_positions(self) -> range:
+        return range(self.k.shape[2])
 
     @property
     def query_positions(self) -> range:
@@ -109,25 +127,36 @@ class AttentionInputs:
     def keep(self, batch: int | None = None) -> BoolArray:
         """`mask` evaluated over all positions, True everywhere where there is none."""
         B, H, L, S = self.shape
-        items = slice(None) if batch is None else batch
         if self.mask is None:
             return np.ones((B, H, L, S) if batch is None else (H, L, S), dtype=bool)
         if batch is None:
             return evaluate(
                 self.mask, batch=B, heads=H, queries=self.query_positions, keys=range(S)
             )
-        b = np.full((1, 1, 1), items)
-        h = np.arange(H).reshape(-1, 1, 1)
-        q_pos = np.asarray(self.query_positions).reshape(1, -1, 1)
-        return np.broadcast_to(self.mask(b, h, q_pos, np.arange(S).reshape(1, 1, -1)), (H, L, S))
+        return np.broadcast_to(self.mask(*self._grid(batch)), (H, L, S))
 
     def added(self, batch: int | None = None) -> Array:
         """The additive mask over (B, H, L, S) or, for one item, (H, L, S); zeros where none."""
         return _over_scores(self.additive, self.shape, batch)
 
+    @property
+    def has_bias(self) -> bool:
+        """Whether anything is added to the scaled scores."""
+        return self.bias is not None or self.position_bias is not None
+
     def biased_by(self, batch: int) -> Array:
-        """The bias for one item, (H, L, S)."""
-        return _over_scores(self.bias, self.shape, batch)
+        """All that is added to one item's scaled scores, (H, L, S)."""
+        total = _over_scores(self.bias, self.shape, batch)
+        if self.position_bias is None:
+            return total
+        return total + self.position_bias(*self._grid(batch))
+
+    def _grid(self, batch: int) -> tuple[Array, Array, Array, Array]:
+        """The indices b, h, q and k of one item, to broadcast to (H, L, S)."""
+        _, heads, _, keys = self.shape
+        q_pos = np.asarray(self.query_positions).reshape(1, -1, 1)
+        b, h = np.full((1, 1, 1), batch), np.arange(heads).reshape(-1, 1, 1)
+        return b, h, q_pos, np.arange(keys).reshape(1, 1, -1)
 
 
 def _over_scores(array: Array | None, shape: tuple[int, ...], batch: int | None) -> Array:
@@ -187,6 +216,14 @@ def _check_extras(inputs: AttentionInputs) -> None:
                 f"{what} has dtype {array.dtype}: expected real numbers",
                 hint="True = may attend is given as `mask`" if array.dtype.kind == "b" else "",
             )
+    if inputs.rotation is not None:
+        inputs.rotation.check_width(inputs.q.shape[-1])
+    if inputs.q_offset is None and (inputs.rotation or inputs.position_bias):
+        raise InputError(
+            f"{inputs.shape[2]} queries and {inputs.shape[3]} keys have no common origin, and "
+            "positions need one",
+            hint="pass --align lower-right (a KV cache) or --align upper-left",
+        )
     for name, what in (("additive", "the additive mask"), ("bias", "the bias")):
         array = getattr(inputs, name)
         if array is not None and not _broadcasts(array.shape, inputs.shape):

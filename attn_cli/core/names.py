@@ -60,6 +60,9 @@ INPUT_WORDS: Words = {
 # (after the mask), pattern and z are TransformerLens's.
 STAGE_WORDS: Words = {
     **CORE_WORDS,
+    "x_positions": ("x_positions", "x_with_positions", "positioned"),
+    "q_rotated": ("q_rotated", "q_rot", "q_rope", "q_embed", "hook_rot_q"),
+    "k_rotated": ("k_rotated", "k_rot", "k_rope", "k_embed", "hook_rot_k"),
     "scores": ("scores", "qk", "qk_similarities", "raw_scores", "attn_scores", "attention_scores"),
     "scaled": ("scaled", "scaled_scores"),
     "softcapped": ("softcapped", "softcapped_scores", "capped", "capped_scores"),

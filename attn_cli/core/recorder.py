@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,8 @@ from attn_cli.core.rows import head_cosine, top_keys
 from attn_cli.core.statistics import RowSums
 from attn_cli.core.steps import steps
 from attn_cli.core.trace import (
-    CONTEXT_AXES,
-    SCORE_AXES,
-    SCORE_STAGES,
-    STAGES,
+    ALL_STAGES,
+    BEFORE,
     Stage,
     TopKeys,
     Trace,
@@ -31,15 +30,15 @@ class Recorder:
     """Holds what `ask` wants of each stage and lets the rest go.
 
     An engine shows it every stage of one batch item, in the order of the formula, then the item's
-    finished rows; `trace` puts the items together. Stages come as (H, L, S) or (H, L, d_v). A step
-    that changes nothing is shown too: its stage is then the one before it.
+    finished rows; `trace` puts the items together. A stage comes without its batch axis. A step
+    that is not taken may be shown or not: its stage is the one before it.
     """
 
     def __init__(self, engine: str, inputs: AttentionInputs, ask: Ask) -> None:
         self.engine, self.inputs, self.ask = engine, inputs, ask
         self.shapes = steps(inputs, ask.dtype)
-        self._source = _sources({step.stage for step in self.shapes})
-        self._wanted = {self._source[stage] for stage in ask.keep}
+        self._source = sources(inputs, {step.stage for step in self.shapes})
+        self._wanted = {self._source[stage] for stage in ask.keep if stage in self._source}
         self._kept: dict[str, Array] = {}
         self._rows: list[RowSums] = []
         self._top: list[TopKeys] = []
@@ -75,7 +74,7 @@ class Recorder:
         rows = _stacked(self._rows)
         return Trace(
             engine=self.engine,
-            stages={name: self._stage(name) for name in STAGES if name in self.ask.keep},
+            stages={name: self._stage(name) for name in self._source if name in self.ask.keep},
             shapes=self.shapes,
             lse=rows.lse,
             empty=rows.empty,
@@ -86,17 +85,22 @@ class Recorder:
         )
 
     def _stage(self, name: str) -> Stage:
-        axes = SCORE_AXES if name in SCORE_STAGES else CONTEXT_AXES
-        return Stage(self._kept[self._source[name]], axes, self.ask.dtype)
+        source = self._source[name]
+        axes = next(step.axes for step in self.shapes if step.stage == source)
+        return Stage(self._kept[source], axes, self.ask.dtype)
 
 
-def _sources(taken: set[str]) -> dict[str, str]:
-    """For every stage the one that holds its values: itself, or where its step was not taken, the
-    last before it that was."""
-    source, last = {}, STAGES[0]
-    for stage in STAGES:
-        last = stage if stage in taken else last
-        source[stage] = last
+def sources(inputs: AttentionInputs, taken: AbstractSet[str]) -> dict[str, str]:
+    """For every stage the one that holds its values: itself, or where its step was not taken or
+    changes nothing, the last before it that was. Without token vectors nothing is merged."""
+    made = taken if inputs.output_projection is not None else taken - {"output"}
+    source: dict[str, str] = {}
+    for stage in ALL_STAGES:
+        before = "merged" if stage == "output" and "merged" in made else BEFORE.get(stage)
+        if stage in made:
+            source[stage] = stage
+        elif before in source:
+            source[stage] = source[before]
     return source
 
 

@@ -16,7 +16,7 @@ from attn_cli.core.settings import Settings
 from attn_cli.core.trace import Stage, StageShape, Trace
 
 Array = NDArray[Any]
-Kind = Literal["token vectors", "q, k, v"]
+Kind = Literal["token vectors", "q, k, v", "model"]
 
 
 @dataclass(frozen=True, slots=True)

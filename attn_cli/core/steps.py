@@ -8,6 +8,8 @@ from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.trace import CONTEXT_AXES, SCORE_AXES, StageShape
 
 X_AXES = ("batch", "query", "d_model")
+MERGED_AXES = ("batch", "query", "head·d_v")
+OUT_AXES = ("batch", "query", "d_out")
 Q_AXES = ("batch", "head", "query", "d_k")
 K_AXES = ("batch", "head", "key", "d_k")
 V_AXES = ("batch", "head", "key", "d_v")
@@ -25,24 +27,47 @@ Step = tuple[str, tuple[str, ...], tuple[int, ...], str]
 
 
 def _given(inputs: AttentionInputs) -> Iterator[Step]:
+    origin = inputs.origin
     if inputs.x is not None:
         yield "x", X_AXES, inputs.x.shape, "token vectors"
-    split = "given" if inputs.x is None else "x" if inputs.q.shape[1] == 1 else "x split into heads"
-    yield "q", Q_AXES, inputs.q.shape, split
-    for name, axes, array in (("k", K_AXES, inputs.k), ("v", V_AXES, inputs.v)):
-        yield name, axes, array.shape, split
+    if inputs.x is not None and origin is not None and origin.encoding is not None:
+        yield "x_positions", X_AXES, inputs.x.shape, "x + positions"
+    for name, axes, array in (
+        ("q", Q_AXES, inputs.q),
+        ("k", K_AXES, inputs.k),
+        ("v", V_AXES, inputs.v),
+    ):
+        yield name, axes, array.shape, _made(inputs, name, array.shape[1])
+    if inputs.rotation is not None:
+        yield "q_rotated", Q_AXES, inputs.q.shape, "q turned by its positions"
+        yield "k_rotated", K_AXES, inputs.k.shape, "k turned by its positions"
+
+
+def _made(inputs: AttentionInputs, name: str, heads: int) -> str:
+    """How q, k or v came about."""
+    if inputs.x is None:
+        return "given"
+    origin = inputs.origin
+    vectors = "x" if origin is None or origin.encoding is None else "x_positions"
+    if origin is not None and origin.context is not None and name != "q":
+        vectors = "the context" if origin.context_encoding is None else "(the context + positions)"
+    if origin is not None and origin.projections is not None:
+        bias = getattr(origin.projections, f"b_{name}") is not None
+        vectors = f"{vectors} · W_{name}{f' + b_{name}' if bias else ''}"
+    return f"{vectors} split into heads" if heads > 1 else vectors
 
 
 def _core(inputs: AttentionInputs) -> Iterator[Step]:
     shape = inputs.shape
-    yield "scores", SCORE_AXES, shape, "q · kᵀ"
+    turned = "" if inputs.rotation is None else "_rotated"
+    yield "scores", SCORE_AXES, shape, f"q{turned} · k{turned}ᵀ"
     if inputs.effective_scale != 1:
         yield "scaled", SCORE_AXES, shape, scaling(inputs)
     if inputs.softcap is not None:
         cap = f"{inputs.softcap:g}"
         yield "softcapped", SCORE_AXES, shape, f"{cap} · tanh(scaled ÷ {cap})"
-    if inputs.bias is not None:
-        yield "biased", SCORE_AXES, shape, "+ bias"
+    if inputs.has_bias:
+        yield "biased", SCORE_AXES, shape, _biasing(inputs)
     if inputs.mask is not None or inputs.additive is not None or inputs.hides_by_adding:
         yield "masked", SCORE_AXES, shape, _masking(inputs)
     sink = "" if inputs.sinks is None else ", a sink in the denominator"
@@ -56,9 +81,16 @@ def _after(inputs: AttentionInputs) -> Iterator[Step]:
     if inputs.x is None:
         yield "output", CONTEXT_AXES, (batch, heads, queries, d_v), "= context"
         return
-    shape = (batch, queries, heads * d_v)
-    yield "merged", X_AXES, shape, "heads side by side"
-    yield "output", X_AXES, shape, "= merged"
+    d_model, shape = inputs.x.shape[2], (batch, queries, heads * d_v)
+    axes = X_AXES if shape[2] == d_model else MERGED_AXES
+    yield "merged", axes, shape, "heads side by side"
+    weights = inputs.output_projection
+    if weights is None or weights.w_o is None:
+        yield "output", axes, shape, "= merged"
+        return
+    bias, wide = "" if weights.b_o is None else " + b_o", weights.w_o.shape[1]
+    axes = X_AXES if wide == d_model else OUT_AXES
+    yield "output", axes, (*shape[:2], wide), f"merged · W_o{bias}"
 
 
 def scaling(inputs: AttentionInputs) -> str:
@@ -66,6 +98,12 @@ def scaling(inputs: AttentionInputs) -> str:
     if inputs.scale is None:
         return f"scores ÷ √{inputs.q.shape[-1]}"
     return f"scores × {inputs.scale:.6g}"
+
+
+def _biasing(inputs: AttentionInputs) -> str:
+    names = [] if inputs.bias is None else ["bias"]
+    names += [] if inputs.position_bias is None else [inputs.position_bias.name]
+    return "+ " + " + ".join(names)
 
 
 def _masking(inputs: AttentionInputs) -> str:

@@ -16,8 +16,24 @@ Array = NDArray[Any]
 
 SCORE_STAGES = ("scores", "scaled", "softcapped", "biased", "masked", "weights")
 STAGES = (*SCORE_STAGES, "context")
-# What a run may show, in the order of the formula; x and the merged output need token vectors.
-ALL_STAGES = ("x", "q", "k", "v", *STAGES, "merged", "output")
+# What a run may show, in the order of the formula; x and the merged heads need token vectors.
+GIVEN_STAGES = ("x", "x_positions", "q", "k", "v", "q_rotated", "k_rotated")
+ALL_STAGES = (*GIVEN_STAGES, *STAGES, "merged", "output")
+# Around the attention of a model's layer: what comes into it, and what goes on.
+MODEL_STAGES = ("embedded", "stream", "residual", "normed", "final", "logits")
+EVERY_STAGE = (*MODEL_STAGES[:2], *ALL_STAGES, *MODEL_STAGES[2:])
+
+# A step that is not taken changes nothing: its stage is then the one before it.
+BEFORE = {
+    "x_positions": "x",
+    "q_rotated": "q",
+    "k_rotated": "k",
+    "scaled": "scores",
+    "softcapped": "scaled",
+    "biased": "softcapped",
+    "masked": "biased",
+    "output": "context",
+}
 
 SCORE_AXES = ("batch", "head", "query", "key")
 CONTEXT_AXES = ("batch", "head", "query", "d_v")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from attn_cli.core.engine import Ask, Capabilities
 from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.layer import Origin, Projections
 from attn_cli.core.recorder import Recorder
 from attn_cli.core.statistics import RowSums, Statistic
-from attn_cli.core.trace import STAGES, Trace
+from attn_cli.core.trace import ALL_STAGES, Trace
 from attn_cli.errors import UnsupportedError
 
 INF = float("inf")
@@ -30,7 +32,7 @@ class TorchEngine:
     name = "torch"
     summary = "the same steps as PyTorch operations; differentiable, on any device"
     can = Capabilities(
-        stages=frozenset(STAGES),
+        stages=frozenset(ALL_STAGES),
         dtypes=("float64", "float32", "float16", "bfloat16"),
         devices=("any",),
         gradients=True,
@@ -139,19 +141,21 @@ def _attend(
     visible, counted = inputs.visible(batch), inputs.counted(batch)
     seen = None if visible is None else torch.tensor(visible).to(device)
     sinks = None if inputs.sinks is None else tensor(inputs.sinks)
-    stages = attention_stages(
-        tensor(inputs.q[batch]),
-        tensor(inputs.k[batch]),
-        tensor(inputs.v[batch]),
+    stages = _given(inputs, batch, tensor)
+    stages |= attention_stages(
+        stages.get("q_rotated", stages["q"]),
+        stages.get("k_rotated", stages["k"]),
+        stages["v"],
         visible=seen,
         additive=None if inputs.additive is None else tensor(inputs.added(batch)),
-        bias=None if inputs.bias is None else tensor(inputs.biased_by(batch)),
+        bias=tensor(inputs.biased_by(batch)) if inputs.has_bias else None,
         scale=inputs.effective_scale,
         softcap=inputs.softcap,
         sinks=sinks,
     )
-    for name in STAGES:
-        if recorder.wants(name):
+    stages |= _after(inputs, stages["context"], tensor)
+    for name in ALL_STAGES:
+        if name in stages and recorder.wants(name):
             recorder.see(batch, name, to_numpy(stages[name]), visible)
     rows = _rows(inputs, stages, seen, counted, sinks, ask.stats)
     recorder.finish(
@@ -161,6 +165,80 @@ def _attend(
         weights=to_numpy(stages["weights"]),
         visible=visible,
     )
+
+
+def _given(
+    inputs: AttentionInputs, batch: int, tensor: Callable[[Any], Tensor]
+) -> dict[str, Tensor]:
+    """x, x_positions, q, k, v, q_rotated, k_rotated of one item, as far as there are such steps."""
+    if inputs.origin is not None:
+        stages = project(inputs.origin, batch, tensor)
+    else:
+        stages = {name: tensor(getattr(inputs, name)[batch]) for name in ("q", "k", "v")}
+        if inputs.x is not None:
+            stages["x"] = tensor(inputs.x[batch])
+    if (turn := inputs.rotation) is not None:
+        for name, positions in (("q", inputs.query_positions), ("k", inputs.key_positions)):
+            stages[f"{name}_rotated"] = rotate(
+                stages[name], positions, base=turn.base, interleaved=turn.pairing == "interleaved"
+            )
+    return stages
+
+
+def project(origin: Origin, batch: int, tensor: Callable[[Any], Tensor]) -> dict[str, Tensor]:
+    """Token vectors → q (H, L, d_k), k (Hkv, S, d_k), v (Hkv, S, d_v), as nn.Linear does it."""
+    stages = {"x": tensor(origin.x[batch])}
+    x = y = stages["x"]
+    if origin.encoding is not None:
+        x = y = stages["x_positions"] = x + tensor(origin.encoding)
+    if origin.context is not None:
+        y = tensor(origin.context[batch])
+        y = y if origin.context_encoding is None else y + tensor(origin.context_encoding)
+    for name, source, heads in (
+        ("q", x, origin.heads),
+        ("k", y, origin.kv_heads),
+        ("v", y, origin.kv_heads),
+    ):
+        if origin.projections is not None:
+            source = _linear(source, origin.projections, name, tensor)
+        split = source.reshape(*source.shape[:-1], heads, source.shape[-1] // heads)
+        stages[name] = split.transpose(-3, -2)
+    return stages
+
+
+def _linear(x: Tensor, weights: Projections, name: str, tensor: Callable[[Any], Tensor]) -> Tensor:
+    bias = getattr(weights, f"b_{name}")
+    matrix = tensor(getattr(weights, f"w_{name}")).mT
+    return F.linear(x, matrix, None if bias is None else tensor(bias))
+
+
+def rotate(array: Tensor, positions: range, *, base: float, interleaved: bool) -> Tensor:
+    """q or k (..., n, d) turned by its positions: feature pairs as complex numbers, times e^iθ."""
+    d = array.shape[-1]
+    wide = array.double() if array.dtype == torch.float64 else array.float()
+    pairs = wide.reshape(*array.shape[:-1], *((d // 2, 2) if interleaved else (2, d // 2)))
+    pairs = pairs if interleaved else pairs.transpose(-2, -1)  # (..., n, d / 2, 2)
+    frequency = base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angle = torch.outer(torch.tensor(positions, dtype=torch.float64), frequency)
+    turn = torch.polar(torch.ones_like(angle), angle).to(pairs.device)
+    turned = torch.view_as_complex(pairs.contiguous()) * turn.to(
+        torch.complex128 if wide.dtype == torch.float64 else torch.complex64
+    )
+    parts = torch.view_as_real(turned)
+    parts = parts if interleaved else parts.transpose(-2, -1)
+    return parts.flatten(-2).to(array.dtype)
+
+
+def _after(
+    inputs: AttentionInputs, context: Tensor, tensor: Callable[[Any], Tensor]
+) -> dict[str, Tensor]:
+    """The heads side by side, and through W_o where there is one."""
+    if inputs.x is None:
+        return {}
+    stages = {"merged": context.transpose(-3, -2).flatten(-2)}
+    if (weights := inputs.output_projection) is not None:
+        stages["output"] = _linear(stages["merged"], weights, "o", tensor)
+    return stages
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:

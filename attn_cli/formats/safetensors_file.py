@@ -63,6 +63,7 @@ def read(path: Path) -> Content:
         texts=said.texts,
         settings=said.settings,
         axes=said.axes,
+        strings=header.metadata,
         findings=said.findings,
     )
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.core.hashing import draw, mix, word_of
 from attn_cli.core.masks import BoolArray, IntArray, Mask, MaskContext, TileKind
 from attn_cli.errors import InputError
 from attn_cli.masks.base import Not, classify
 from attn_cli.masks.declaration import MaskKind, Parameter
 from attn_cli.masks.formula import Formula, Writing, formula, inverted
 
-Words = NDArray[np.uint64]
-
-STEP = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / the golden ratio, splitmix64's increment
 BYTES_AT_ONCE = 2**24  # of the table of taken keys
 FEW = 4  # keys a query that pasted code compares one by one
 
@@ -83,14 +81,15 @@ class Random:
 
         Draw from the first `last` + 1 keys; a key that is taken gives way to `last`, which is not.
         """
-        seed = _mix(np.array([self.seed], dtype=np.uint64))
-        of_row = _mix(seed + rows.astype(np.uint64))  # a negative position wraps around
+        of_row = mix(
+            mix(word_of(self.seed)) + rows.astype(np.uint64)
+        )  # a negative one wraps around
         many = self.size**2 > self.keys  # then a table of taken keys is cheaper than a search
         row, taken = np.arange(rows.size), np.zeros((rows.size, self.keys * many), dtype=np.bool_)
         drawn = np.empty((self.size, rows.size), dtype=np.int64)
         for i in range(self.size):
             last = self.keys - self.size + i
-            number = _mix(of_row + np.full(1, i + 1, dtype=np.uint64) * STEP)
+            number = draw(of_row, np.full(1, i + 1))
             key = (number % np.uint64(last + 1)).astype(np.int64)
             there = taken[row, key] if many else (drawn[:i] == key).any(axis=0)
             drawn[i] = np.where(there, last, key)
@@ -105,13 +104,6 @@ class Random:
         draw, row = np.nonzero((column >= 0) & (column < len(stretch)))
         table[row, column[draw, row]] = True
         return table
-
-
-def _mix(word: Words) -> Words:
-    """The output function of splitmix64 (Steele, Lea and Flood, 2014): it scatters every bit."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
 
 
 def _make(context: MaskContext, size: int, seed: int) -> Mask:

@@ -17,12 +17,12 @@ class Alignment:
 
 
 def align_positions(
-    queries: int, keys: int, *, asked: Align | None, cross: bool, compares: bool
+    queries: int, keys: int, *, asked: Align | None, cross: bool, compares: str | None
 ) -> Alignment:
     """Where the queries stand: as asked; else at the keys of the same number, if as many.
 
-    Two sequences (`cross`) have a common origin only where it was asked for, or where a mask that
-    compares positions (`compares`) needs one and they are as long as each other.
+    Two sequences (`cross`) have a common origin only where it was asked for, or where something
+    that compares positions needs one and they are as long as each other; `compares` names it.
     """
     if asked is not None:
         offset = keys - queries if asked == "lower-right" else 0
@@ -33,7 +33,7 @@ def align_positions(
         return Alignment(None)
     if not cross:
         return Alignment(0)
-    if compares:
-        both = "the mask compares positions of two sequences: query 0 is taken to be at key 0"
+    if compares is not None:
+        both = f"{compares} compares positions of two sequences: query 0 is taken to be at key 0"
         return Alignment(0, (note("alignment", both),))
     return Alignment(None)

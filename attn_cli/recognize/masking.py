@@ -44,20 +44,27 @@ class Masking:
 
 
 def find_masking(
-    question: Question, roles: Roles, second: Roles | None, asked: Asked, load: Load | None
+    question: Question,
+    roles: Roles,
+    second: Roles | None,
+    asked: Asked,
+    load: Load | None,
+    *,
+    compares: str | None = None,
 ) -> Masking:
-    """The masks of the file and of the settings; InputError where one does not fit."""
+    """The masks of the file and of the settings; InputError where one does not fit.
+
+    `compares` names positions, which compare those of queries and keys as masks may do.
+    """
     batch, _, queries, keys = question.shape
     expression = _parse(asked.choices.masks)
     with speaking_of(roles.dump.source):
         lengths, said = key_lengths(roles, second, batch=batch, keys=keys, cross=question.cross)
         arrays = file_masks(roles, question.shape, asked)
+    if expression is not None and expression.compares_positions:
+        compares = "the mask"
     aligned = align_positions(
-        queries,
-        keys,
-        asked=asked.choices.align,
-        cross=question.cross,
-        compares=expression is not None and expression.compares_positions,
+        queries, keys, asked=asked.choices.align, cross=question.cross, compares=compares
     )
     masks: list[Mask] = []
     if expression is not None:

@@ -71,9 +71,15 @@ def said_of_mixture(dtypes: Mapping[str, str]) -> tuple[Finding, ...]:
     """A note where the precisions differ: which of them counts as the input's."""
     if len({precision([dtype]) for dtype in dtypes.values()}) < 2:
         return ()
-    mixture = ", ".join(f"{label} {dtype}" for label, dtype in dtypes.items())
+    mixture = ", ".join(_alike(dtypes, dtype) for dtype in dict.fromkeys(dtypes.values()))
     message = f"the precisions differ ({mixture}); {precision(dtypes.values())} is the input's"
     return (note("mixed-precision", message),)
+
+
+def _alike(dtypes: Mapping[str, str], dtype: str) -> str:
+    """The arrays of one precision: `x float16`, `w_q and 3 more float32`."""
+    first, *more = (label for label, its in dtypes.items() if its == dtype)
+    return f"{first} and {len(more)} more {dtype}" if more else f"{first} {dtype}"
 
 
 def _conversion(dtype: str) -> tuple[str, str] | None:

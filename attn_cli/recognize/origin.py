@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 
 from attn_cli.errors import InputError
 from attn_cli.formats.source import naming
@@ -11,9 +11,31 @@ from attn_cli.formats.source import naming
 MEMORY = "memory"  # the source of arrays that a program hands over: it needs no naming
 
 
-def speaking_of(source: str) -> AbstractContextManager[None]:
-    """Puts the file's name before the errors that are raised within."""
-    return nullcontext() if source == MEMORY else naming(source)
+class OfAnotherFile(InputError):
+    """An error that names its file already, which is not the input's."""
+
+
+@contextmanager
+def speaking_of(source: str) -> Iterator[None]:
+    """Puts the file's name before the errors that are raised within, unless they name another."""
+    named: OfAnotherFile | None = None
+    with nullcontext() if source == MEMORY else naming(source):
+        try:
+            yield
+        except OfAnotherFile as error:
+            named = error
+    if named is not None:
+        raise InputError(named.message, named.hint) from named
+
+
+@contextmanager
+def speaking_of_another(source: str) -> Iterator[None]:
+    """The same for a second file, within `speaking_of` the input."""
+    try:
+        with speaking_of(source):
+            yield
+    except InputError as error:
+        raise OfAnotherFile(error.message, error.hint) from error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from attn_cli.core.findings import Finding, note
 from attn_cli.recognize.layout import four_axes
 from attn_cli.recognize.numbers import real
-from attn_cli.recognize.question import Question
+from attn_cli.recognize.question import Question, grouped
 from attn_cli.recognize.roles import Roles
 from attn_cli.recognize.settings import Asked
 
@@ -29,16 +29,8 @@ def from_qkv(roles: Roles, asked: Asked) -> Question:
         x=x,
         dtypes={roles.label(role): roles.dtype(role) for role in ("q", "k", "v")},
         layout=asked.choices.layout or "bhld",
-        findings=(*findings, *_grouped(q, k), *said),
+        findings=(*findings, *grouped(q.shape[1], k.shape[1]), *said),
     )
-
-
-def _grouped(q: Array, k: Array) -> tuple[Finding, ...]:
-    heads, kv_heads = q.shape[1], k.shape[1]
-    if heads == kv_heads or heads % kv_heads:
-        return ()
-    each = heads // kv_heads
-    return (note("grouped-heads", f"query head h reads key/value head h // {each}"),)
 
 
 def _token_vectors(q: Array, roles: Roles) -> tuple[Array | None, tuple[Finding, ...]]:

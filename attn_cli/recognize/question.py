@@ -8,9 +8,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from attn_cli.core.findings import Finding
+from attn_cli.core.findings import Finding, note
+from attn_cli.core.layer import Origin
 from attn_cli.core.results import Kind
 from attn_cli.core.settings import Layout
+from attn_cli.recognize.layer import Layer
 
 Array = NDArray[Any]
 
@@ -20,7 +22,9 @@ class Question:
     """q (B, H, L, d_k), k (B, Hkv, S, d_k), v (B, Hkv, S, d_v) as floats; x (B, L, d_model) if any.
 
     `dtypes` maps the arrays that count, as a message names them, to their precision in the file.
-    `cross`: queries and keys are two sequences, whose positions have no common origin.
+    `cross`: queries and keys are two sequences, whose positions have no common origin. `origin`
+    says how token vectors became q, k and v where more was done than splitting them; `layer` where
+    its projections came from.
     """
 
     kind: Kind
@@ -31,6 +35,8 @@ class Question:
     dtypes: Mapping[str, str]
     layout: Layout = "bhld"
     cross: bool = False
+    origin: Origin | None = None
+    layer: Layer | None = None
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -38,3 +44,11 @@ class Question:
         """(B, H, L, S): the shape of the scores."""
         batch, heads, queries, _ = self.q.shape
         return batch, heads, queries, self.k.shape[2]
+
+
+def grouped(heads: int, kv_heads: int) -> tuple[Finding, ...]:
+    """The note that says which key/value head a query head reads, where they share them."""
+    if heads == kv_heads or heads % kv_heads:
+        return ()
+    each = heads // kv_heads
+    return (note("grouped-heads", f"query head h reads key/value head h // {each}"),)

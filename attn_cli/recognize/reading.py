@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
 
 from attn_cli.core.findings import Finding
 from attn_cli.core.inputs import AttentionInputs
@@ -17,7 +20,8 @@ class Reading:
 
     `inputs.mask` already holds the mask expression and the file's boolean masks together;
     additive masks are in `inputs.additive`. `names` maps attn's word to the file's ("q" →
-    "query_states"). Every reading and conversion that was chosen is in `findings`.
+    "query_states"). `tables` are the learned positions or biases that are used, by the name under
+    which they are saved. Every reading and conversion that was chosen is in `findings`.
     """
 
     inputs: AttentionInputs
@@ -25,3 +29,4 @@ class Reading:
     settings: Settings
     names: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    tables: Mapping[str, NDArray[Any]] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -19,6 +19,8 @@ from attn_cli.core.names import (
 )
 from attn_cli.errors import InputError
 from attn_cli.recognize.listing import fit_to_print, listing, some
+from attn_cli.recognize.parameters import Parameters, find_parameters
+from attn_cli.recognize.tables import table_names
 from attn_cli.recognize.texts import find_tokens, token_arrays, unknown_texts
 
 Array = NDArray[Any]
@@ -30,13 +32,15 @@ _STAGES_ONLY = frozenset(STAGE_WORDS) - {"x", "q", "k", "v"}
 class Roles:
     """attn's word → the file's name; `kind` says which of them the computation starts from.
 
-    `findings` say which names are not attn's own, and which arrays are left aside.
+    `layer` are the projections beside token vectors. `findings` say which names are not attn's
+    own, and which arrays are left aside.
     """
 
     dump: Dump
     kind: Literal["token vectors", "q, k, v"]
     names: Mapping[str, str]
     findings: tuple[Finding, ...] = ()
+    layer: Parameters | None = None
 
     def __contains__(self, role: str) -> bool:
         return role in self.names
@@ -57,25 +61,55 @@ class Roles:
         return find_tokens(self.dump, role, self.names.values())
 
 
-def find_roles(dump: Dump) -> Roles:
+def find_roles(dump: Dump, *, remade: bool = False) -> Roles:
     """The roles of a dump's arrays.
 
-    Raises InputError where the file holds neither token vectors nor q, k and v, where it holds only
-    some of them, where two arrays claim one role, and where it holds a model's weights instead.
+    q, k and v beside token vectors and their projections are stages of a computation, not what it
+    starts from; so they are where `remade` says that something else makes them anew. Raises
+    InputError where the file holds neither token vectors nor q, k and v, where it holds only some
+    of them, where two arrays claim one role, and where it holds a model's weights instead.
     """
-    known = recognise(dump.arrays, INPUT_WORDS)
+    known = recognise(_candidates(dump), INPUT_WORDS)
     parts = [role for role in ("q", "k", "v") if role in known]
+    layer = find_parameters(dump) if "x" in known else None
+    if "x" in known and (layer is not None or (remade and parts)):
+        return _remade(dump, known, parts, layer)
     if parts:
         _check_complete(parts, dump)
         # In a saved trace `context` is the stage; a second sequence has no use beside q, k and v.
         names = {role: name for role, name in known.items() if role != "context"}
         return Roles(dump, "q, k, v", names, (*_said(names), *_ignored(dump, names)))
-    parameters = [name for name in dump.arrays if looks_like_parameter(name)]
+    tables = table_names(dump, "positions", "relative")
+    parameters = [name for name in dump.arrays if looks_like_parameter(name) and name not in tables]
     if parameters:
         raise _weights_error(parameters, dump, beside_x="x" in known)
     if "x" in known:
         return Roles(dump, "token vectors", known, (*_said(known), *_ignored(dump, known)))
     return _one_array(dump, known)
+
+
+def _candidates(dump: Dump) -> list[str]:
+    """The arrays that may be an input: beside q, a `context` of four axes is the stage."""
+    stages = {
+        name
+        for name, array in dump.arrays.items()
+        if array.ndim == 4 and meaning(name) == "context"
+    }
+    has_q = any(meaning(name) == "q" for name in dump.arrays)
+    return [name for name in dump.arrays if not (has_q and name in stages)]
+
+
+def _remade(
+    dump: Dump, known: Mapping[str, str], parts: Sequence[str], layer: Parameters | None
+) -> Roles:
+    """Token vectors, from which q, k and v are made anew where they stand there, too."""
+    names = {role: name for role, name in known.items() if role not in parts}
+    stages = [known[role] for role in parts]
+    again = f"{some(stages)}: stages that are computed again from {fit_to_print(known['x'])}"
+    said = (note("stages", again),) if stages else ()
+    used = [*stages, *(() if layer is None else (*layer.names, *layer.beside))]
+    findings = (*_said(names), *said, *_ignored(dump, names, used))
+    return Roles(dump, "token vectors", names, findings, layer)
 
 
 def find_context(dump: Dump) -> Roles:
@@ -114,13 +148,15 @@ def _check_complete(parts: Sequence[str], dump: Dump) -> None:
 def _weights_error(parameters: list[str], dump: Dump, *, beside_x: bool) -> InputError:
     if beside_x:
         return InputError(
-            f"the file holds token vectors and a model's weights ({some(parameters)}): attn run "
-            "attends without projections, so the weights would be left out",
-            hint="apply them and give q, k and v, or give the token vectors alone",
+            f"the file holds token vectors and weights that are no projections by a known name "
+            f"({some(parameters)}), so they would be left out",
+            hint="projections are called w_q, q_proj.weight, query.weight and their like, or "
+            "qkv.weight for all three; or give the token vectors alone",
         )
     return InputError(
         f"these are a model's weights, not activations: {listing(dump)}",
-        hint=f"give what the model computes with them: {_WANTED}",
+        hint=f"give what the model computes with them: {_WANTED}; "
+        "--weights reads a layer's projections",
     )
 
 
@@ -164,8 +200,10 @@ def _said(names: Mapping[str, str]) -> tuple[Finding, ...]:
     return (note("names", f"read {words}"),)
 
 
-def _ignored(dump: Dump, names: Mapping[str, str]) -> tuple[Finding, ...]:
-    used = set(names.values())
+def _ignored(
+    dump: Dump, names: Mapping[str, str], also: Collection[str] = ()
+) -> tuple[Finding, ...]:
+    used = {*names.values(), *also, *table_names(dump, "positions", "relative")}
     used |= set(token_arrays(dump, used))
     left = [name for name in dump.arrays if name not in used and not _is_stage(name)]
     masks = [name for name in left if "mask" in name.lower()]

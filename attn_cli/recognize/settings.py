@@ -9,9 +9,18 @@ from typing import Any, get_args
 
 import numpy as np
 
+from attn_cli.core.draws import LARGEST_SEED
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.registry import unknown_name
-from attn_cli.core.settings import Align, Choices, Layout, MaskMeans, Scale
+from attn_cli.core.settings import (
+    Align,
+    Choices,
+    Init,
+    Layout,
+    MaskMeans,
+    Scale,
+    WeightsLayout,
+)
 from attn_cli.errors import InputError
 
 _LONGEST = 80  # characters of a value that a message shows
@@ -29,6 +38,11 @@ class Asked:
     def origin(self, name: str) -> str:
         """How a message names a setting: `--heads`, or "the file's setting heads"."""
         return f"the file's setting {name}" if name in self.from_file else option(name)
+
+    def told(self, name: str) -> bool:
+        """Whether the caller chose it. An option that has nothing to act on is a mistake; a setting
+        of the file may stand idle."""
+        return getattr(self.choices, name) is not None and name not in self.from_file
 
 
 def resolve(settings: Mapping[str, Any], choices: Choices) -> Asked:
@@ -119,8 +133,21 @@ def _is_scale(value: Any) -> bool:
     return value == "none" if isinstance(value, str) else _is_number(value)
 
 
-def _is_softcap(value: Any) -> bool:
+def _is_seed(value: Any) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and bool(0 <= value <= LARGEST_SEED)
+
+
+def _is_positive(value: Any) -> bool:
     return _is_number(value) and bool(value > 0)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _is_mask(value: Any) -> bool:
@@ -138,9 +165,18 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "kv_heads": (_is_count, "a whole number from 1"),
     "mask": (_is_mask, "a mask expression such as 'causal'"),
     "scale": (_is_scale, "a finite number, or none for no scale"),
-    "softcap": (_is_softcap, "a positive number"),
+    "softcap": (_is_positive, "a positive number"),
     "align": _one_of(*get_args(Align)),
     "layout": _one_of(*get_args(Layout)),
     "mask_means": _one_of(*get_args(MaskMeans)),
     "mask_axes": _one_of(*MASK_AXES),
+    "weights_layout": _one_of(*get_args(WeightsLayout)),
+    "init": _one_of(*get_args(Init)),
+    "seed": (_is_seed, f"a whole number from 0 to {LARGEST_SEED}"),
+    "d_k": (_is_count, "a whole number from 1"),
+    "d_v": (_is_count, "a whole number from 1"),
+    "positions": (_is_text, "a position scheme such as rope"),
+    "rope_base": (_is_positive, "a positive number"),
+    "relative_bidirectional": (_is_bool, "true or false"),
+    "max_distance": (_is_count, "a whole number from 1"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,71 +11,140 @@ from numpy.typing import NDArray
 from attn_cli.core.dump import Dump
 from attn_cli.core.findings import Finding
 from attn_cli.core.inputs import AttentionInputs, Labels
-from attn_cli.core.results import InputSummary
-from attn_cli.core.settings import Choices, Settings
+from attn_cli.core.settings import Choices
 from attn_cli.errors import InputError
 from attn_cli.recognize.labels import Positions, label_positions
 from attn_cli.recognize.masking import Load, Masking, find_masking
-from attn_cli.recognize.numbers import precision, real, said_of_conversions, said_of_mixture
+from attn_cli.recognize.numbers import real, said_of_conversions, said_of_mixture
 from attn_cli.recognize.origin import in_words_of, speaking_of
+from attn_cli.recognize.parameters import Parameters
+from attn_cli.recognize.positions import Inside, Positioning, find_positions, inside
 from attn_cli.recognize.qkv import from_qkv
 from attn_cli.recognize.question import Question
 from attn_cli.recognize.reading import Reading
 from attn_cli.recognize.roles import Roles, find_context, find_roles
 from attn_cli.recognize.settings import Asked, as_factor, resolve
+from attn_cli.recognize.sources import (
+    check_nothing_to_make,
+    said_of_weights_file,
+    weights_file,
+)
+from attn_cli.recognize.summary import settings, summary
+from attn_cli.recognize.tables import SAVED_AS
 from attn_cli.recognize.vectors import from_vectors
 
 Array = NDArray[Any]
 
 
 def understand(
-    dump: Dump, choices: Choices, *, context: Dump | None = None, load: Load | None = None
+    dump: Dump,
+    choices: Choices,
+    *,
+    context: Dump | None = None,
+    weights: Dump | None = None,
+    load: Load | None = None,
 ) -> Reading:
     """What a dump means under these choices.
 
-    `context` holds the sequence that token vectors attend to, where it is a file of its own; `load`
-    reads the arrays that a mask expression names. Every reading and conversion that is chosen on
-    the way is a note. Raises InputError, naming the file's own arrays, for what is impossible, and
-    for what could be read in more than one way.
+    `context` holds the sequence that token vectors attend to, where it is a file of its own;
+    `weights` a layer's projections, its tables of positions and its settings, which give way to
+    the dump's; `load` reads the arrays that a mask expression names. Every reading and conversion
+    that is chosen on the way is a note. Raises InputError, naming the file's own arrays, for what
+    is impossible, and for what could be read in more than one way.
     """
-    asked = resolve(dump.settings, choices)
+    asked = resolve(_settings_of(dump, weights), choices)
     second = None if context is None else find_context(context)
+    parameters = None if weights is None else weights_file(weights)
+    positions = find_positions([dump] if weights is None else [dump, weights], asked)
     with speaking_of(dump.source):
-        roles = find_roles(dump)
-        question = _question(roles, asked, second)
+        remade = parameters is not None or asked.choices.init is not None
+        roles = find_roles(dump, remade=remade or positions.scheme.acts == "added")
+        question = _question(roles, asked, second, positions, parameters)
+        within = inside(positions, question.q.shape[1])
         with in_words_of(roles.names):
-            inputs = AttentionInputs(question.q, question.k, question.v, x=question.x)
-    masking = find_masking(question, roles, second, asked, load)
+            inputs = AttentionInputs(
+                question.q, question.k, question.v, x=question.x, origin=question.origin
+            )
+    compares = positions.text if positions.compares else None
+    masking = find_masking(question, roles, second, asked, load, compares=compares)
     with speaking_of(dump.source):
         labels, said_of_labels = _labels(question, roles, second, masking)
-        inputs = _complete(inputs, asked, masking, labels, roles)
-    extras = {roles.label(role): roles.dtype(role) for role in ("bias", "sinks") if role in roles}
+        inputs = _complete(inputs, asked, masking, labels, roles, within)
+    said_of_positions = (*within.findings, *positions.findings)
     return Reading(
         inputs=inputs,
-        summary=_summary(inputs, question, roles, second),
-        settings=_settings(inputs, question, asked, masking),
+        summary=summary(inputs, question, roles, second),
+        settings=settings(inputs, question, asked, masking, positions),
         names=roles.names,
+        tables=_tables(positions),
         findings=(
             *_of_dumps(roles, second),
+            *(() if weights is None else said_of_weights_file(weights, parameters)),
             *asked.findings,
             *question.findings,
-            *said_of_conversions({**question.dtypes, **extras}),
-            *said_of_mixture(question.dtypes),
+            *said_of_positions,
+            *_of_numbers(question, roles, positions),
             *masking.findings,
             *said_of_labels,
         ),
     )
 
 
-def _question(roles: Roles, asked: Asked, second: Roles | None) -> Question:
+def _settings_of(dump: Dump, weights: Dump | None) -> Mapping[str, Any]:
+    """The settings of both files; InputError where they differ on one."""
+    if weights is None:
+        return dump.settings
+    for name in weights.settings.keys() & dump.settings.keys():
+        ours, theirs = dump.settings[name], weights.settings[name]
+        if ours is not None and theirs is not None and ours != theirs:
+            raise InputError(
+                f"{dump.source} sets {name} to {ours!r} and {weights.source} to {theirs!r}",
+                hint="take the setting out of one of the files",
+            )
+    return {**weights.settings, **dump.settings}
+
+
+def _question(
+    roles: Roles,
+    asked: Asked,
+    second: Roles | None,
+    positions: Positioning,
+    weights: Parameters | None,
+) -> Question:
     if roles.kind == "token vectors":
-        return from_vectors(roles, asked, second)
+        return from_vectors(roles, asked, second, positions=positions, weights=weights)
     if second is not None:
         raise InputError(
             f"a context, {second.dump.source}, is for token vectors, and the file holds q, k and v",
             hint="k and v already are the sequence that is attended to",
         )
+    check_nothing_to_make(asked, weights)
+    if positions.scheme.acts == "added":
+        raise InputError(
+            f"{asked.origin('positions')} is {positions.text}, which is added to token vectors, "
+            "and the file holds q, k and v",
+            hint="rope, alibi and relative act on q, k and their scores",
+        )
     return from_qkv(roles, asked)
+
+
+def _of_numbers(question: Question, roles: Roles, positions: Positioning) -> tuple[Finding, ...]:
+    """What is said of the precisions that the arrays have in their files."""
+    extras = {roles.label(role): roles.dtype(role) for role in ("bias", "sinks") if role in roles}
+    if positions.table is not None:
+        extras[positions.table.label] = positions.table.dtype
+    return (
+        *said_of_conversions({**question.dtypes, **extras}),
+        *said_of_mixture(question.dtypes),
+    )
+
+
+def _tables(positions: Positioning) -> Mapping[str, Array]:
+    """The table that the positions were made of, by the name under which it is saved."""
+    table = positions.scheme.table
+    if table is None or positions.table is None:
+        return {}
+    return {SAVED_AS[table]: positions.table.array}
 
 
 def _labels(
@@ -90,7 +160,12 @@ def _labels(
 
 
 def _complete(
-    inputs: AttentionInputs, asked: Asked, masking: Masking, labels: Labels | None, roles: Roles
+    inputs: AttentionInputs,
+    asked: Asked,
+    masking: Masking,
+    labels: Labels | None,
+    roles: Roles,
+    within: Inside,
 ) -> AttentionInputs:
     scale, softcap = asked.choices.scale, asked.choices.softcap
     return replace(
@@ -103,49 +178,8 @@ def _complete(
         sinks=real(roles.array("sinks"), roles.label("sinks")) if "sinks" in roles else None,
         q_offset=masking.q_offset,
         labels=labels,
-    )
-
-
-def _summary(
-    inputs: AttentionInputs, question: Question, roles: Roles, second: Roles | None
-) -> InputSummary:
-    batch, _, queries, keys = inputs.shape
-    vectors = question.kind == "token vectors" and question.x is not None
-    return InputSummary(
-        source=roles.dump.source,
-        format=roles.dump.format,
-        kind=question.kind,
-        batch=batch,
-        queries=queries,
-        keys=keys,
-        d_model=question.x.shape[-1] if vectors and question.x is not None else None,
-        d_k=inputs.q.shape[-1],
-        d_v=inputs.v.shape[-1],
-        precision=precision(question.dtypes.values()),
-        sha256=roles.dump.sha256,
-        context=_context_name(question, roles, second),
-        tokens=roles.text("tokens") is not None,
-    )
-
-
-def _context_name(question: Question, roles: Roles, second: Roles | None) -> str | None:
-    if not question.cross:
-        return None
-    return roles.label("context") if second is None else second.dump.source
-
-
-def _settings(
-    inputs: AttentionInputs, question: Question, asked: Asked, masking: Masking
-) -> Settings:
-    return Settings(
-        heads=inputs.shape[1],
-        kv_heads=inputs.kv_heads,
-        scale=inputs.effective_scale,
-        softcap=inputs.softcap,
-        mask=masking.expression,
-        align=asked.choices.align,
-        layout=question.layout,
-        from_file=asked.from_file,
+        rotation=within.rotation,
+        position_bias=within.bias,
     )
 
 

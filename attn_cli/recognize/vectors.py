@@ -1,50 +1,163 @@
-"""Token vectors → q, k and v: without projections Q = K = V = x, split into heads."""
+"""Token vectors → q, k and v: through projections, or x itself, split into heads."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from attn_cli.core.findings import note
-from attn_cli.core.layer import split_heads
+from attn_cli.core.findings import Finding, note
+from attn_cli.core.layer import Origin, make_qkv, split_heads
 from attn_cli.errors import InputError
+from attn_cli.recognize.drawn import draw_projections
+from attn_cli.recognize.layer import Layer
 from attn_cli.recognize.numbers import real
-from attn_cli.recognize.question import Question
+from attn_cli.recognize.origin import speaking_of_another
+from attn_cli.recognize.parameters import Parameters
+from attn_cli.recognize.positions import Encodings, Positioning, encodings
+from attn_cli.recognize.projections import read_projections
+from attn_cli.recognize.question import Question, grouped
 from attn_cli.recognize.roles import Roles
 from attn_cli.recognize.settings import Asked
+from attn_cli.recognize.sources import one_source
 
 Array = NDArray[Any]
 
 
-def from_vectors(roles: Roles, asked: Asked, second: Roles | None) -> Question:
-    """The question that token vectors ask.
+def from_vectors(
+    roles: Roles,
+    asked: Asked,
+    second: Roles | None,
+    *,
+    positions: Positioning,
+    weights: Parameters | None = None,
+) -> Question:
+    """The question that token vectors ask, through positions and projections where there are any.
 
     `second` holds the sequence that is attended to, as its x, where it is a file of its own; one in
-    the same file is called context. Raises InputError where the vectors do not fit together.
+    the same file is called context. `weights` are the matrices of a file of their own. Raises
+    InputError where the vectors do not fit together, or the projections do not fit them.
     """
     if asked.choices.layout == "blhd":
         raise InputError(
             f"{asked.origin('layout')} is blhd: a layout is that of 4-D q, k and v, and "
             f"{roles.label('x')} holds token vectors",
         )
-    x = token_vectors(roles.array("x"), roles.label("x"))
-    other, label, dtype = _context(roles, second)
-    heads = asked.choices.heads or 1
-    _check_kv_heads(asked, heads)
-    q = split_heads(x, heads)
-    dtypes = {roles.label("x"): roles.dtype("x")}
-    if other is None:
-        said = note("no-projections", f"no projections: Q = K = V = {_name(roles)}{_split(q)}")
-        return Question("token vectors", q, q, q, x, dtypes, findings=(said,))
-    _check_context(x, other, label)
-    kv = split_heads(other, heads)
-    said = note(
-        "no-projections",
-        f"no projections: Q = {_name(roles)}, K = V = {label}{_split(q)}",
+    sequences = _sequences(roles, second)
+    layer = _layer(sequences, roles, asked, weights)
+    added = _encodings(sequences, positions, asked)
+    if layer is None:
+        _check_plain(sequences, asked)
+    origin = _origin(sequences, layer, added, asked)
+    made = layer is not None or added is not None
+    q, k, v = make_qkv(origin) if made else _split(sequences, origin.heads)
+    return Question(
+        kind="token vectors",
+        q=q,
+        k=k,
+        v=v,
+        x=sequences.x,
+        dtypes={**sequences.dtypes, **({} if layer is None else layer.dtypes)},
+        cross=sequences.context is not None,
+        origin=origin if made else None,
+        layer=layer,
+        findings=(
+            *(() if added is None else added.findings),
+            *_of_layer(layer, sequences, q, positioned=added is not None),
+        ),
     )
-    dtypes[label] = dtype
-    return Question("token vectors", q, kv, kv, x, dtypes, cross=True, findings=(said,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequences:
+    """x (B, L, d_model), and the sequence attended to where it is another; names for messages."""
+
+    x: Array
+    context: Array | None
+    name: str
+    context_name: str
+    dtypes: Mapping[str, str]
+
+    @property
+    def attended(self) -> Array:
+        return self.x if self.context is None else self.context
+
+
+def _sequences(roles: Roles, second: Roles | None) -> Sequences:
+    x = token_vectors(roles.array("x"), roles.label("x"))
+    context, label, dtype = _context(roles, second)
+    dtypes = {roles.label("x"): roles.dtype("x")}
+    if context is not None:
+        dtypes[label] = dtype
+        _check_batch(x, context, label)
+    name = "x" if roles.dump.unnamed else roles.label("x")
+    return Sequences(x, context, name, label or name, dtypes)
+
+
+def _layer(
+    sequences: Sequences, roles: Roles, asked: Asked, weights: Parameters | None
+) -> Layer | None:
+    """The projections: those of a file of their own, of this file, or drawn; None without any."""
+    d_model, d_context = sequences.x.shape[2], sequences.attended.shape[2]
+    parameters = one_source(roles, asked, weights)
+    if parameters is not None:
+        own = parameters is roles.layer
+        with nullcontext() if own else speaking_of_another(parameters.dump.source):
+            return read_projections(parameters, d_model=d_model, d_context=d_context, asked=asked)
+    if asked.choices.init is not None:
+        return draw_projections(
+            asked.choices.init, d_model=d_model, d_context=d_context, asked=asked
+        )
+    return None
+
+
+def _encodings(sequences: Sequences, positions: Positioning, asked: Asked) -> Encodings | None:
+    """What is added to the vectors; queries stand where --align puts them, else both from 0."""
+    queries, keys = sequences.x.shape[1], sequences.attended.shape[1]
+    start = keys - queries if asked.choices.align == "lower-right" else 0
+    at = range(start, start + queries)
+    if sequences.context is None:
+        return encodings(positions, (sequences.x.shape[2], None), (at, None))
+    widths = sequences.x.shape[2], sequences.context.shape[2]
+    return encodings(positions, widths, (at, range(keys)))
+
+
+def _origin(
+    sequences: Sequences, layer: Layer | None, added: Encodings | None, asked: Asked
+) -> Origin:
+    heads = (asked.choices.heads or 1) if layer is None else layer.widths.heads
+    return Origin(
+        x=sequences.x,
+        heads=heads,
+        kv_heads=heads if layer is None else layer.widths.kv_heads,
+        context=sequences.context,
+        encoding=None if added is None else added.x,
+        context_encoding=None if added is None else added.context,
+        projections=None if layer is None else layer.projections,
+    )
+
+
+def _split(sequences: Sequences, heads: int) -> tuple[Array, Array, Array]:
+    """Q = x and K = V = what is attended to, in the precision of the file."""
+    q, kv = split_heads(sequences.x, heads), split_heads(sequences.attended, heads)
+    return q, kv, kv
+
+
+def _of_layer(
+    layer: Layer | None, sequences: Sequences, q: Array, *, positioned: bool
+) -> tuple[Finding, ...]:
+    if layer is not None:
+        return (*layer.findings, *grouped(layer.widths.heads, layer.widths.kv_heads))
+    plus = " + positions" if positioned else ""
+    split = f", split into {q.shape[1]} heads of {q.shape[3]}" if q.shape[1] > 1 else ""
+    if sequences.context is None:
+        same = f"no projections: Q = K = V = {sequences.name}{plus}{split}"
+        return (note("no-projections", same),)
+    both = f"Q = {sequences.name}{plus}, K = V = {sequences.context_name}{plus}"
+    return (note("no-projections", f"no projections: {both}{split}"),)
 
 
 def token_vectors(array: Array, label: str) -> Array:
@@ -75,22 +188,7 @@ def _context(roles: Roles, second: Roles | None) -> tuple[Array | None, str, str
     return token_vectors(second.array("x"), label), label, second.dtype("x")
 
 
-def _check_kv_heads(asked: Asked, heads: int) -> None:
-    kv_heads = asked.choices.kv_heads
-    if kv_heads is not None and kv_heads != heads:
-        raise InputError(
-            f"{asked.origin('kv_heads')} is {kv_heads} and heads is {heads}: token vectors without "
-            "projections have as many key/value heads as heads",
-            hint="fewer key/value heads need q, k and v",
-        )
-
-
-def _check_context(x: Array, other: Array, label: str) -> None:
-    if other.shape[2] != x.shape[2]:
-        raise InputError(
-            f"{label} has vectors of width {other.shape[2]} and the token vectors have width "
-            f"{x.shape[2]}: q · kᵀ needs equal widths"
-        )
+def _check_batch(x: Array, other: Array, label: str) -> None:
     if other.shape[0] != x.shape[0]:
         raise InputError(
             f"{label} has {other.shape[0]} batch items and the token vectors have {x.shape[0]}: "
@@ -98,10 +196,24 @@ def _check_context(x: Array, other: Array, label: str) -> None:
         )
 
 
-def _name(roles: Roles) -> str:
-    return "x" if roles.dump.unnamed else roles.label("x")
-
-
-def _split(q: Array) -> str:
-    heads, width = q.shape[1], q.shape[3]
-    return f", split into {heads} heads of {width}" if heads > 1 else ""
+def _check_plain(sequences: Sequences, asked: Asked) -> None:
+    """What only projections could make fit, or make sense of."""
+    heads, kv_heads = asked.choices.heads or 1, asked.choices.kv_heads
+    if kv_heads is not None and kv_heads != heads:
+        raise InputError(
+            f"{asked.origin('kv_heads')} is {kv_heads} and heads is {heads}: token vectors without "
+            "projections have as many key/value heads as heads",
+            hint="fewer key/value heads need projections (--weights, --init), or q, k and v",
+        )
+    for name in ("d_k", "d_v"):
+        if asked.told(name):
+            raise InputError(
+                f"{asked.origin(name)} is {getattr(asked.choices, name)}, and there are no "
+                "projections: a head's width is then d_model over the heads",
+                hint="--init draws projections, --weights reads them",
+            )
+    if sequences.attended.shape[2] != sequences.x.shape[2]:
+        raise InputError(
+            f"{sequences.context_name} has vectors of width {sequences.attended.shape[2]} and the "
+            f"token vectors have width {sequences.x.shape[2]}: q · kᵀ needs equal widths"
+        )

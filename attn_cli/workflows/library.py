@@ -11,20 +11,31 @@ import numpy as np
 
 from attn_cli import formats
 from attn_cli.checks.run_checks import RunChecks
+from attn_cli.core.dump import Dump
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.masks import MaskContext
 from attn_cli.core.results import InputSummary
-from attn_cli.core.settings import Align, Choices, Layout, MaskMeans, Scale, Settings
-from attn_cli.core.trace import STAGES, Trace
+from attn_cli.core.settings import (
+    Align,
+    Choices,
+    Init,
+    Layout,
+    MaskMeans,
+    Scale,
+    Settings,
+    WeightsLayout,
+)
+from attn_cli.core.trace import Trace
 from attn_cli.errors import InputError
 from attn_cli.masks.base import And
 from attn_cli.masks.expression import conjunction, parse
+from attn_cli.models import is_model
 from attn_cli.recognize import understand
 from attn_cli.recognize.from_memory import dump_from
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.workflows.run import RunOptions, compute
-from attn_cli.workflows.stages import taken_stages
+from attn_cli.workflows.stages import known_stages
 
 
 def run(
@@ -39,6 +50,16 @@ def run(
     layout: Layout | None = None,
     mask_means: MaskMeans | None = None,
     mask_axes: str | None = None,
+    weights: str | PathLike[str] | Mapping[str, Any] | None = None,
+    weights_layout: WeightsLayout | None = None,
+    init: Init | None = None,
+    seed: int | None = None,
+    d_k: int | None = None,
+    d_v: int | None = None,
+    positions: str | None = None,
+    rope_base: float | None = None,
+    relative_bidirectional: bool | None = None,
+    max_distance: int | None = None,
     engine: str = "numpy",
     dtype: str = "float64",
     device: str = "cpu",
@@ -47,43 +68,56 @@ def run(
     """Attention on `inputs`, as `attn run` computes it: every stage, statistic and finding.
 
     `inputs`: a file's path; a mapping of arrays by the names that a file may use ("q", "k", "v",
-    "x", "mask", "lengths", …); one array of token vectors (L, d_model) or (B, L, d_model); or
+    "x", "mask", "w_q", …); one array of token vectors (L, d_model) or (B, L, d_model); or
     AttentionInputs, which take `mask`, `scale`, `softcap` and `align` alone. Arrays may be NumPy's
-    or tensors. `mask` is an expression ("causal & window(4)"), or several that all must hold;
-    `keep` names the stages to hold, None all of them. Raises AttnError for impossible input.
+    or tensors. `mask` is an expression ("causal & window(4)"), or several that all must hold.
+    `weights` brings a layer's projections, as a path or a mapping such as a state_dict; the other
+    names are those of the options. `keep` names the stages to hold, None all of them. Raises
+    AttnError for impossible input.
 
     >>> trace = run([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]], mask="causal")
     >>> trace["weights"].round(5)[0, 0].tolist()
     [[1.0, 0.0, 0.0], [0.26894, 0.73106, 0.0], [0.27407, 0.27407, 0.45186]]
-    >>> trace.stats["entropy"].round(5).tolist()
-    [[[0.0, 0.5822, 1.06845]]]
     """
-    choices = Choices(
-        heads=heads,
-        kv_heads=kv_heads,
-        scale=scale,
-        softcap=softcap,
-        masks=(mask,) if isinstance(mask, str) else tuple(mask),
-        align=align,
-        layout=layout,
-        mask_means=mask_means,
-        mask_axes=mask_axes,
-    )
-    reading = _read(inputs, choices)
+    choices = _choices(dict(locals()))
+    reading = _read(inputs, choices, weights)
     checks = RunChecks(reading.inputs, file_precision=reading.summary.precision)
     options = RunOptions(choices=choices, engine=engine, dtype=dtype, device=device)
-    wanted = taken_stages(reading.inputs) | frozenset(STAGES) if keep is None else frozenset(keep)
+    wanted = known_stages(reading.inputs) if keep is None else frozenset(keep)
     return compute(reading, options, checks, keep=wanted)
 
 
-def _read(inputs: Any, choices: Choices) -> Reading:
+def _choices(given: Mapping[str, Any]) -> Choices:
+    """The choices among the arguments of `run`, by their names."""
+    mask = given["mask"]
+    alike = {field.name for field in dataclasses.fields(Choices)} & given.keys()
+    return Choices(
+        masks=(mask,) if isinstance(mask, str) else tuple(mask),
+        **{name: given[name] for name in alike},
+    )
+
+
+def _read(inputs: Any, choices: Choices, weights: Any) -> Reading:
     if isinstance(inputs, AttentionInputs):
+        if weights is not None:
+            raise InputError(
+                "AttentionInputs have their q, k and v already: weights was given",
+                hint="give token vectors, or AttentionInputs with an origin",
+            )
         return _given(inputs, choices)
-    if isinstance(inputs, (str, PathLike)):
-        dump = formats.read(fspath(inputs))
-    else:
-        dump = dump_from(inputs)
-    return understand(dump, choices, load=load_array)
+    dump = _dump(inputs)
+    if is_model(dump):
+        raise InputError(
+            f"{dump.source} holds a model, which needs a text",
+            hint=f"attn_cli.run_model({dump.source!r}, text)",
+        )
+    layer = None if weights is None else _dump(weights)
+    return understand(dump, choices, weights=layer, load=load_array)
+
+
+def _dump(given: Any) -> Dump:
+    """A file's content, or arrays as a file would give them."""
+    return formats.read(fspath(given)) if isinstance(given, (str, PathLike)) else dump_from(given)
 
 
 def _given(inputs: AttentionInputs, choices: Choices) -> Reading:
@@ -95,7 +129,8 @@ def _given(inputs: AttentionInputs, choices: Choices) -> Reading:
     ]
     if unused:
         raise InputError(
-            f"AttentionInputs have their heads, layout and masks already: {unused[0]} was given",
+            "AttentionInputs have their heads, projections and masks already: "
+            f"{unused[0]} was given",
             hint="give arrays by name instead, or AttentionInputs without it",
         )
     if choices.align is not None:

@@ -1,4 +1,4 @@
-"""listing: the masks, engines, statistics, formats and stages that there are."""
+"""listing: the masks, positions, engines, statistics, formats and stages that there are."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from importlib.util import find_spec
 from attn_cli.core.listing import Entry, Listing
 from attn_cli.core.names import STAGE_WORDS
 from attn_cli.core.registry import unknown_name
-from attn_cli.core.trace import ALL_STAGES
+from attn_cli.core.trace import EVERY_STAGE
 from attn_cli.engines import ENGINES
 from attn_cli.formats import READERS
 from attn_cli.masks import MASKS
+from attn_cli.positions import POSITIONS
 from attn_cli.stats import STATISTICS
 
 OTHER_WORDS = 3  # of a stage; there are more that files may use
 STAGES = {
     "x": "token vectors",
+    "x_positions": "with sinusoidal or learned positions added",
     "q": "queries",
     "k": "keys",
     "v": "values",
+    "q_rotated": "queries turned by their positions, under RoPE",
+    "k_rotated": "keys turned by their positions, under RoPE",
     "scores": "q · kᵀ",
     "scaled": "scores ÷ √d_k, or × the scale",
     "softcapped": "C · tanh(scaled ÷ C)",
@@ -29,7 +33,16 @@ STAGES = {
     "weights": "softmax over the keys",
     "context": "weights · v, in each head",
     "merged": "the heads' contexts side by side",
-    "output": "what attention returns: merged, or the context where there are no token vectors",
+    "output": "what attention returns: merged · W_o, or merged without W_o, or the context without "
+    "token vectors",
+}
+AROUND: Mapping[str, str] = {  # attention, in a model
+    "embedded": "of a model: the rows of its embedding at the tokens of the text",
+    "stream": "of a model with LayerNorm before attention: what comes into the layer",
+    "residual": "of a model: output added to what came into the layer",
+    "normed": "of a model with LayerNorm after attention: what goes on to the next layer",
+    "final": "of a model: LayerNorm behind the last layer",
+    "logits": "of a model: final, or what the last layer leaves, · unembeddingᵀ",
 }
 
 
@@ -43,6 +56,11 @@ def listing(kind: str) -> Listing:
 def _masks() -> Iterator[Entry]:
     for name in MASKS:
         yield Entry(MASKS[name].signature, MASKS[name].description)
+
+
+def _positions() -> Iterator[Entry]:
+    for name in POSITIONS:
+        yield Entry(name, POSITIONS[name].description)
 
 
 def _engines() -> Iterator[Entry]:
@@ -65,7 +83,10 @@ def _formats() -> Iterator[Entry]:
 
 
 def _stages() -> Iterator[Entry]:
-    for name in ALL_STAGES:
+    for name in EVERY_STAGE:
+        if name in AROUND:
+            yield Entry(name, AROUND[name])
+            continue
         others = [word for word in STAGE_WORDS[name] if word != name][:OTHER_WORDS]
         yield Entry(name, f"{STAGES[name]} (in files also {', '.join(others)})")
 
@@ -83,6 +104,7 @@ def _first_line(target: str) -> str:
 
 KINDS: Mapping[str, Callable[[], Iterator[Entry]]] = {
     "masks": _masks,
+    "positions": _positions,
     "engines": _engines,
     "statistics": _statistics,
     "formats": _formats,

@@ -41,9 +41,7 @@ def context_for(
                 f"{count:,} {name} are too many: at most {MOST:,}", hint="pass -q and -k"
             )
     batch, heads = _leading(terms, files)
-    alignment = align_positions(
-        queries, keys, asked=align, cross=False, compares=expression.compares_positions
-    )
+    alignment = align_positions(queries, keys, asked=align, cross=False, compares=None)
     offset = alignment.q_offset
     context = MaskContext(
         batch, heads, queries, keys, offset or 0, offset is not None, load=files.load

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -12,23 +13,27 @@ from attn_cli.checks.fine import fine
 from attn_cli.checks.masking import HiddenCount
 from attn_cli.checks.rows import sum_tolerance
 from attn_cli.checks.run_checks import RunChecks
-from attn_cli.core.engine import Ask, Engine, Progress, require
+from attn_cli.core.dump import Dump
+from attn_cli.core.engine import Ask, Engine, Progress, Watcher, require
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.memory import available_bytes, require_dense
+from attn_cli.core.model_results import ModelResult
 from attn_cli.core.results import RunResult
 from attn_cli.core.settings import Choices
-from attn_cli.core.trace import SCORE_STAGES, Stage, StageShape, Trace
+from attn_cli.core.trace import SCORE_STAGES, StageShape, Trace
 from attn_cli.engines import ENGINES
+from attn_cli.errors import InputError
+from attn_cli.models import is_model
 from attn_cli.recognize import understand
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.stats import STATISTICS
-from attn_cli.workflows.selection import Selection, select
-from attn_cli.workflows.stages import engine_stages, taken_stages, with_surroundings
+from attn_cli.workflows.selection import Selection, checked, narrowed, select
+from attn_cli.workflows.stages import check_stages, taken_stages
 from attn_cli.workflows.tables import head_rows, listed_rows, shown_rows
 from attn_cli.workflows.views import ViewBuilder
 
-PARTS = ("shapes", "weights", "rows", "heads", "findings", "values")
+PARTS = ("shapes", "weights", "rows", "heads", "findings", "values", "predictions")
 DEFAULT_PARTS = frozenset(PARTS) - {"values"}
 TOP = 5  # best keys of each row
 
@@ -42,6 +47,9 @@ class RunOptions:
     dtype: str = "float64"
     device: str = "cpu"
     context: str | None = None
+    weights: str | None = None
+    text: str | None = None  # what a model reads
+    layers_shown: tuple[int, ...] | None = None
     heads_shown: tuple[int, ...] | None = None
     queries_shown: tuple[int, ...] | None = None
     items_shown: tuple[int, ...] | None = None
@@ -58,28 +66,77 @@ def run_file(
     *,
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
-) -> RunResult:
+) -> RunResult | ModelResult:
     """Read `source` ("-" for standard input), run attention on it and say all that was asked for.
 
-    Raises InputError or UnsupportedError; with `save` the trace is written, whole or not at all.
+    A file that holds a model is run layer by layer on `options.text`. Raises InputError or
+    UnsupportedError; with `save` the trace is written, whole or not at all.
     """
-    reading = read_input(source, options.choices, context=options.context, stdin=stdin)
+    dump = formats.read(source, stdin=stdin)
+    if is_model(dump):
+        from attn_cli.workflows.run_model import run_model
+
+        return run_model(dump, options, progress=progress)
+    _check_no_model(dump, options)
+    reading = read_dump(
+        dump, options.choices, context=options.context, weights=options.weights, stdin=stdin
+    )
     return run_reading(reading, options, progress=progress)
 
 
+def _check_no_model(dump: Dump, options: RunOptions) -> None:
+    """InputError for what only a model has."""
+    if options.text is not None:
+        raise InputError(
+            f"--text is what a model reads, and {dump.source} holds none",
+            hint="its arrays are attended over as they are: leave --text away",
+        )
+    checked("layer", "--layer", options.layers_shown, 1)
+    if "predictions" in options.parts and not options.parts >= DEFAULT_PARTS:  # asked for by name
+        raise InputError(f"{dump.source} holds no model, so nothing is predicted")
+
+
 def read_input(
-    source: str, choices: Choices, *, context: str | None = None, stdin: BinaryIO | None = None
+    source: str,
+    choices: Choices,
+    *,
+    context: str | None = None,
+    weights: str | None = None,
+    stdin: BinaryIO | None = None,
 ) -> Reading:
-    """The file understood; `context` names the file of a second sequence."""
-    second = None if context is None else formats.read(context, stdin=stdin)
+    """The file understood; `context` and `weights` as in `read_dump`."""
     dump = formats.read(source, stdin=stdin)
-    return understand(dump, choices, context=second, load=load_array)
+    return read_dump(dump, choices, context=context, weights=weights, stdin=stdin)
+
+
+def read_dump(
+    dump: Dump,
+    choices: Choices,
+    *,
+    context: str | None = None,
+    weights: str | None = None,
+    stdin: BinaryIO | None = None,
+) -> Reading:
+    """A file's content understood.
+
+    `context` names the file of a second sequence, `weights` that of a layer's projections.
+    """
+    second = None if context is None else formats.read(context, stdin=stdin)
+    layer = None if weights is None else formats.read(weights, stdin=stdin)
+    return understand(dump, choices, context=second, weights=layer, load=load_array)
 
 
 def run_reading(
-    reading: Reading, options: RunOptions, *, progress: Progress | None = None
+    reading: Reading,
+    options: RunOptions,
+    *,
+    keep: frozenset[str] = frozenset(),
+    progress: Progress | None = None,
 ) -> RunResult:
-    """Run attention on what was read and gather what `options` asks for."""
+    """Run attention on what was read and gather what `options` asks for.
+
+    `keep` names stages that the trace holds beside those that are asked for.
+    """
     inputs = reading.inputs
     selection = select(
         inputs,
@@ -93,7 +150,7 @@ def run_reading(
         check_destination(options.save, force=options.force)
     views = ViewBuilder(inputs, selection)
     checks = RunChecks(inputs, file_precision=reading.summary.precision)
-    trace = compute(reading, options, checks, views=views, progress=progress)
+    trace = compute(reading, options, checks, keep=keep, views=views, progress=progress)
     if options.save is not None:
         from attn_cli.workflows.saving import save_trace
 
@@ -108,19 +165,26 @@ def compute(
     *,
     keep: frozenset[str] = frozenset(),
     views: ViewBuilder | None = None,
+    watch: Mapping[str, Watcher] | None = None,
     progress: Progress | None = None,
 ) -> Trace:
-    """The trace with its findings; holds the stages that `keep`, `values` and `save` name."""
+    """The trace with its findings; holds the stages that `keep`, `values` and `save` name.
+
+    `watch` names who else looks at a stage as it passes by.
+    """
     inputs = reading.inputs
-    watch = checks.watch
+    watchers = checks.watch
+    for stage, watcher in (watch or {}).items():
+        watchers.setdefault(stage, []).append(watcher)
     if views is not None and "weights" in options.parts:
-        watch["weights"].append(views)
+        watchers["weights"].append(views)
     wanted = keep | frozenset(options.values)
     if options.save is not None:
         wanted |= taken_stages(inputs)
+    check_stages(inputs, wanted)
     ask = Ask(
-        keep=engine_stages(wanted),
-        watch=watch,
+        keep=wanted,
+        watch=watchers,
         stats=[STATISTICS[name] for name in STATISTICS],
         top=TOP,
         cosine=True,
@@ -131,7 +195,6 @@ def compute(
     trace = engine_for(ask, options.engine, inputs).run(inputs, ask)
     return dataclasses.replace(
         trace,
-        stages=with_surroundings(inputs, trace, wanted),
         shapes=_with_hidden_counts(trace.shapes, reading, checks.hidden),
         provenance=dataclasses.replace(trace.provenance, input_sha256=reading.summary.sha256),
         findings=(*reading.findings, *checks.findings(trace)),
@@ -189,7 +252,7 @@ def _result(
         views=tuple(views.views),
         views_left_out=len(selection.pairs) - len(selection.drawn),
         findings=trace.findings,
-        values={name: _narrowed(trace.stages[name], selection) for name in options.values},
+        values={name: narrowed(trace.stages[name], selection.axes) for name in options.values},
         trace=trace,
         labels=inputs.labels,
         fine=fine(trace.findings),
@@ -201,13 +264,3 @@ def _result(
 def _sum_tolerance(inputs: AttentionInputs, dtype: str) -> float:
     """How far a row's sum may be from 1; any distance where sinks take their share."""
     return math.inf if inputs.sinks is not None else sum_tolerance(dtype, inputs.shape[3])
-
-
-def _narrowed(stage: Stage, selection: Selection) -> Stage:
-    """The stage at the selected items, heads and queries, where it has such axes."""
-    chosen = selection.axes
-    array = stage.array
-    for axis, name in enumerate(stage.axes):
-        if name in chosen and not ("key" in stage.axes and "query" not in stage.axes):
-            array = array.take(chosen[name], axis)
-    return dataclasses.replace(stage, array=array)

@@ -23,7 +23,11 @@ def check_destination(path: str, *, force: bool) -> None:
 
 
 def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> None:
-    """Every stage with its axes and precision, lse, masks, settings and tokens, or nothing."""
+    """Every stage with its axes and precision, lse, masks, settings and tokens, or nothing.
+
+    With them lies what q, k and v are made of where they are not given: projections, the second
+    sequence, tables of positions. So the file read again gives the same stages.
+    """
     inputs = reading.inputs
     taken = taken_stages(inputs)  # what --values asked for beyond them is a copy
     stages = {name: stage for name, stage in trace.stages.items() if name in taken}
@@ -33,6 +37,7 @@ def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> Non
         arrays["mask"] = _smallest(inputs.keep())
     extras = {"additive_mask": inputs.additive, "bias": inputs.bias, "sinks": inputs.sinks}
     arrays |= {name: array for name, array in extras.items() if array is not None}
+    arrays |= {**_made_of(inputs), **reading.tables}
     write(
         Path(path),
         arrays,
@@ -53,15 +58,34 @@ def _smallest(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return mask
 
 
+def _made_of(inputs: AttentionInputs) -> dict[str, Array]:
+    """Projections (in, out) and the second sequence, by names that are read again."""
+    origin = inputs.origin
+    if origin is None:
+        return {}
+    named: dict[str, Array | None] = {"memory": origin.context}
+    if (weights := origin.projections) is not None:
+        for letter in "qkvo":
+            named[f"W_{letter}"] = getattr(weights, f"w_{letter}")
+            named[f"b_{letter}"] = getattr(weights, f"b_{letter}")
+    return {name: array for name, array in named.items() if array is not None}
+
+
 def _settings(reading: Reading) -> dict[str, Any]:
-    """What a run on the saved q, k and v needs to do the same; the mask lies there as an array."""
+    """What a run on the saved arrays needs to do the same; the mask lies there as an array."""
     inputs, settings = reading.inputs, reading.settings
+    projected = inputs.origin is not None and inputs.origin.projections is not None
     chosen = {
         "heads": settings.heads,
         "kv_heads": settings.kv_heads,
         "scale": inputs.scale,
         "softcap": inputs.softcap,
         "align": settings.align,
+        "weights_layout": "in-out" if projected else None,
+        "positions": settings.positions,
+        "rope_base": settings.rope_base,
+        "relative_bidirectional": settings.relative_bidirectional,
+        "max_distance": settings.max_distance,
     }
     return {name: value for name, value in chosen.items() if value is not None}
 

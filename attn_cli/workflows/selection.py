@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.trace import Stage
 from attn_cli.errors import InputError
 
 PAIRS_SHOWN = 8  # (item, head) pairs drawn when nobody has chosen
@@ -45,14 +47,15 @@ def select(
     """What `--item`, `--head` and `--query` select; InputError for an index that is not there."""
     batch, n_heads, length, _ = inputs.shape
     return Selection(
-        items=_checked("item", "--item", items, batch),
-        heads=_checked("head", "--head", heads, n_heads),
-        queries=_checked("query", "--query", queries, length),
+        items=checked("item", "--item", items, batch),
+        heads=checked("head", "--head", heads, n_heads),
+        queries=checked("query", "--query", queries, length),
         chosen=items is not None or heads is not None,
     )
 
 
-def _checked(what: str, option: str, wanted: tuple[int, ...] | None, size: int) -> tuple[int, ...]:
+def checked(what: str, option: str, wanted: tuple[int, ...] | None, size: int) -> tuple[int, ...]:
+    """The wanted indices in order, all where none are named; InputError where one is not there."""
     if wanted is None:
         return tuple(range(size))
     for index in wanted:
@@ -62,3 +65,12 @@ def _checked(what: str, option: str, wanted: tuple[int, ...] | None, size: int) 
                 hint=f"give {option} a number from 0 to {size - 1}",
             )
     return tuple(sorted(set(wanted)))
+
+
+def narrowed(stage: Stage, chosen: Mapping[str, tuple[int, ...]]) -> Stage:
+    """The stage at the chosen indices of its axes; k and v stay whole."""
+    array = stage.array
+    for axis, name in enumerate(stage.axes):
+        if name in chosen and not ("key" in stage.axes and "query" not in stage.axes):
+            array = array.take(chosen[name], axis)
+    return replace(stage, array=array)

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = str(ROOT / "sample_inputs" / "apple.json")
+MODEL = str(ROOT / "sample_inputs" / "induction.safetensors")
 
 PROBE = """
 import json, sys
@@ -48,6 +49,7 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["mask", "--list"],
         ["mask", "causal & random(2)"],
         ["mask", "padding(3, 5)", "--as", "sdpa,mha,flex,hf"],
+        ["run", MODEL, "--text", "a b a"],
     ],
     ids=" ".join,
 )

@@ -9,7 +9,7 @@ import pytest
 from sample_inputs.make_samples import HERE
 from sample_inputs.make_samples import samples as made
 
-FEW_KILOBYTES = 4096
+FEW_KILOBYTES = 9 * 1024
 
 
 @pytest.mark.parametrize("name, content", made().items(), ids=made())

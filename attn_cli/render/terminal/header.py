@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from attn_cli.core.explanation import Explanation
 from attn_cli.core.results import RunResult
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.prose import counted, packed
 
+Result = RunResult | Explanation  # both say what was read and how it was computed
 
-def header(result: RunResult, screen: Screen) -> Text:
-    """One or two lines: the source, its sizes, what the run used."""
+
+def header(result: Result, screen: Screen, *, first: Sequence[str] = ()) -> Text:
+    """One or two lines: the source, what is to be said `first`, its sizes, what the run used."""
     source = "standard input" if result.input.source == "-" else result.input.source
     title = screen.text(source, "bold")
-    facts = [screen.text(fact) for fact in (*_sizes(result), *_settings(result))]
-    first = title.cell_len + 2
-    return Text("  ").join([title, packed(facts, screen, indent=2, first=first)])
+    facts = [screen.text(fact) for fact in (*first, *_sizes(result), *_settings(result))]
+    words = packed(facts, screen, indent=2, first=title.cell_len + 2)
+    return Text("  ").join([title, words])
 
 
-def _sizes(result: RunResult) -> Iterator[str]:
+def _sizes(result: Result) -> Iterator[str]:
     what, settings = result.input, result.settings
     if what.kind == "q, k, v":
         yield "q, k, v"
@@ -37,7 +40,7 @@ def _sizes(result: RunResult) -> Iterator[str]:
         yield f"layout {settings.layout}"
 
 
-def _lengths(result: RunResult) -> Iterator[str]:
+def _lengths(result: Result) -> Iterator[str]:
     what = result.input
     if what.kind == "q, k, v":
         yield counted(what.queries, "query", "queries")
@@ -51,7 +54,7 @@ def _lengths(result: RunResult) -> Iterator[str]:
     yield f"{length} looking at {what.keys:,} of {what.context}"
 
 
-def _heads(result: RunResult) -> str:
+def _heads(result: Result) -> str:
     settings, d_k = result.settings, result.input.d_k
     heads = f"{counted(settings.heads, 'head')} of {d_k}"
     if settings.kv_heads == settings.heads:
@@ -59,8 +62,9 @@ def _heads(result: RunResult) -> str:
     return f"{heads} on {counted(settings.kv_heads, 'key/value head')}"
 
 
-def _settings(result: RunResult) -> Iterator[str]:
+def _settings(result: Result) -> Iterator[str]:
     settings = result.settings
+    yield from _layer(result)
     yield _mask(result)
     if settings.align:
         yield f"align {settings.align}"
@@ -70,11 +74,24 @@ def _settings(result: RunResult) -> Iterator[str]:
         yield f"softcap {settings.softcap:g}"
     device = "" if result.device == "cpu" else f" on {result.device}"
     yield f"engine {result.engine} {result.dtype}{device}"
-    if settings.from_file:
+    if settings.from_file and result.input.kind != "model":  # it brings them all
         yield f"{' and '.join(settings.from_file)} from the file"
 
 
-def _mask(result: RunResult) -> str:
+def _layer(result: Result) -> Iterator[str]:
+    """Where the projections came from, and which positions there are."""
+    settings = result.settings
+    if settings.weights is not None:
+        own = settings.weights == result.input.source
+        yield "projections from the file" if own else f"projections {settings.weights}"
+    if settings.init is not None:
+        yield f"projections drawn, {settings.init}, seed {settings.seed}"
+    if settings.positions is not None:
+        base = "" if settings.rope_base is None else f" base {settings.rope_base:g}"
+        yield f"positions {settings.positions}{base}"
+
+
+def _mask(result: Result) -> str:
     if result.settings.mask:
         return f"mask {result.settings.mask}"
     masked = any(step.stage == "masked" for step in result.shapes)

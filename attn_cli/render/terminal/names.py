@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from attn_cli.core.explanation import Explanation
 from attn_cli.core.inputs import Labels
 from attn_cli.core.results import RunResult
 from attn_cli.render.terminal.console import Screen
@@ -42,7 +43,7 @@ class Names:
         return (self.labels.query if axis == "query" else self.labels.key)[batch][index]
 
 
-def names(result: RunResult, screen: Screen) -> Names:
+def names(result: RunResult | Explanation, screen: Screen) -> Names:
     """The names for one result."""
     if result.labels is None:
         return Names(screen, None, (), ())

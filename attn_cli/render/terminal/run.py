@@ -24,13 +24,18 @@ def run_screen(
     result: RunResult, screen: Screen, *, parts: Collection[str], bits: bool = False
 ) -> str:
     """The whole screen as text. `parts` are of PARTS; `bits` shows entropy in bits, not nats."""
-    blocks: list[Text] = [header(result, screen)]
+    return screen.render([header(result, screen), *drawn(result, screen, parts=parts, bits=bits)])
+
+
+def drawn(
+    result: RunResult, screen: Screen, *, parts: Collection[str], bits: bool
+) -> Iterator[Text]:
+    """The parts one after the other, an empty line before each that has something to show."""
     named = names(result, screen)
     for part in PARTS:
         if part in parts:
-            drawn = list(_part(part, result, named, bits=bits))
-            blocks += [Text(), *drawn] if drawn else []
-    return screen.render(blocks)
+            blocks = list(_part(part, result, named, bits=bits))
+            yield from [Text(), *blocks] if blocks else []
 
 
 def _part(part: str, result: RunResult, named: Names, *, bits: bool) -> Iterator[Text]:

@@ -87,8 +87,10 @@ def test_model_weights_are_not_attended_over(names: tuple[str, ...]) -> None:
 
 
 def test_weights_beside_token_vectors_are_not_left_out_silently() -> None:
-    with pytest.raises(InputError, match=r"W_q.*without projections"):
+    with pytest.raises(InputError, match="W_q but no W_k and no W_v"):
         find_roles(dump_of(x=normal(3, 4), W_q=normal(4, 4)))
+    with pytest.raises(InputError, match=r"no projections by a known name \(mlp\.fc1\.weight\)"):
+        find_roles(dump_of(**{"x": normal(3, 4), "mlp.fc1.weight": normal(4, 4)}))
 
 
 def test_a_saved_trace_is_read_again_from_q_k_and_v() -> None:

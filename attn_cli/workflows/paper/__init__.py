@@ -1,0 +1,1 @@
+"""The arithmetic of one output row on paper, from the token vectors to the output."""
