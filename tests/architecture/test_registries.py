@@ -26,7 +26,17 @@ SERVING: dict[str, set[str]] = {
         "text_file",
         "write",
     },
-    "masks": {"base", "declaration", "expression", "formula", "parser", "picture", "tree"},
+    "masks": {
+        "base",
+        "counting",
+        "declaration",
+        "expression",
+        "formula",
+        "parser",
+        "picture",
+        "tree",
+    },
+    "positions": {"declaration"},
     "stats": set(),
 }
 

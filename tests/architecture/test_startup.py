@@ -47,6 +47,8 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["run", SAMPLE],
         ["run", SAMPLE, "--json"],
         ["run", MODEL, "--text", "a b a"],
+        ["explain", SAMPLE, "--query", "2"],
+        ["explain", MODEL, "--text", "a b a", "--query", "2", "--json"],
     ],
     ids=" ".join,
 )
@@ -56,7 +58,9 @@ def test_torch_is_not_loaded(arguments: list[str]) -> None:
     assert "torch" not in loaded
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["explain", "--help"]], ids=" ".join
+)
 def test_help_loads_no_numpy(arguments: list[str]) -> None:
     code, loaded = probe(*arguments)
     assert code == 0
