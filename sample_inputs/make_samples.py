@@ -32,6 +32,7 @@ def samples() -> dict[str, bytes]:
         "float16_overflow.npz": float16_overflow(),
         "gqa.npz": gqa(),
         "induction.safetensors": induction(),
+        "layer.npz": layer(),
         "padding.json": as_json(padding()),
         "sentence.csv": sentence(),
         "sentence_model.safetensors": sentence_model(),
@@ -129,6 +130,18 @@ def gqa() -> bytes:
         q=_normal(rng, 1, 6, 4, 8),
         k=_normal(rng, 1, 2, 5, 8),
         v=_normal(rng, 1, 2, 5, 3),
+    )
+
+
+def layer() -> bytes:
+    """The projections of an attention layer for apple.json, by the names that Llama's have.
+
+    Two heads of d_k 6 and d_v 5, so that shapes tell (out, in) from (in, out).
+    """
+    rng = np.random.default_rng(13)
+    shapes = {"q_proj": (12, 8), "k_proj": (12, 8), "v_proj": (10, 8), "o_proj": (8, 10)}
+    return as_npz(
+        **{f"self_attn.{name}.weight": _normal(rng, *shape) / 2 for name, shape in shapes.items()}
     )
 
 

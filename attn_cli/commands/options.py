@@ -153,9 +153,9 @@ RopeBase = Annotated[
     ),
 ]
 RelativeBidirectional = Annotated[
-    bool | None,
+    Literal["true", "false"] | None,
     typer.Option(
-        "--relative-bidirectional/--relative-unidirectional",
+        "--relative-bidirectional",
         help="Whether the relative bias has buckets for keys after the query, too.",
         rich_help_panel=LAYER,
     ),
@@ -323,11 +323,13 @@ def choices(given: Mapping[str, Any]) -> Choices:
     --causal is one more mask; what a command does not take stays unsaid.
     """
     masks = (*(given.get("mask") or ()), *(["causal"] if given.get("causal") else ()))
-    alike = {field.name for field in fields(Choices)} & given.keys() - {"scale"}
+    both = given.get("relative_bidirectional")
+    alike = {field.name for field in fields(Choices)} & given.keys()
     return Choices(
         masks=masks,
         scale=scale_factor(given.get("scale")),
-        **{name: given[name] for name in alike},
+        relative_bidirectional=None if both is None else both == "true",
+        **{name: given[name] for name in alike - {"scale", "relative_bidirectional"}},
     )
 
 

@@ -68,7 +68,7 @@ def _add_errors(
     *orders, rng = (np.random.default_rng([seed, b, h]) for h in range(heads + 1))
     made = inputs.origin is not None or inputs.rotation is not None
     for run in range(LAYER_RUNS if made else RUNS):
-        layer = PlainLayer(dtype, rng, bias_first=run % 2 == 0, noisy=run % 4 > 1)
+        layer = PlainLayer(dtype, rng, fused=run % 2 == 0, noisy=run > 1)
         for name, head, array in plain_item(inputs, b, layer=layer, orders=orders):
             if name in right:
                 at = (b,) if head is None else (b, head)

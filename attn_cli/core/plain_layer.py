@@ -36,15 +36,17 @@ def rounding(dtype: str) -> Rounded:
 class PlainLayer:
     """One way to compute a layer in `dtype`: sums in an order drawn from `rng`.
 
-    Programs differ in the bias: a fused product starts its sum from it (`bias_first`), others add
-    it to the rounded product. `noisy`: what a step makes is rounded up or down at random. Below
-    float32 the orders of a sum round to the same number but for a few, and the few may count most:
-    a row whose roundings cancel by chance would otherwise say that nothing is lost in it.
+    Programs differ in what they compute at once: where it is `fused`, the sum of a projection
+    starts from its bias, and a rotation is rounded once; else the bias is added to the rounded
+    product, and every product of a rotation is rounded. `noisy`: what a step makes is rounded up
+    or down at random. Below float32 the orders of a sum round to the same number but for a few, and
+    the few may count most: a row whose roundings cancel by chance would otherwise say that nothing
+    is lost in it.
     """
 
     dtype: str
     rng: np.random.Generator
-    bias_first: bool = True
+    fused: bool = True
     noisy: bool = False
 
     def given(self, inputs: AttentionInputs, b: int) -> Generator[Seen, None, Given]:
@@ -72,10 +74,10 @@ class PlainLayer:
         matrix, bias = rounded(getattr(weights, f"w_{name}")), getattr(weights, f"b_{name}")
         start = np.zeros(1, x.dtype) if bias is None else rounded(bias)
         features = self.rng.permutation(x.shape[1])
-        total = start if self.bias_first else np.zeros_like(start)
+        total = start if self.fused else np.zeros_like(start)
         for some in np.array_split(features, min(len(features), STEPS)):
             total = total + np.matmul(x[:, some], matrix[some])
-        return self._made(total if self.bias_first else rounded(total) + start)
+        return self._made(total if self.fused else rounded(total) + start)
 
     def _projected(self, origin: Origin, b: int) -> Generator[Seen, None, Given]:
         rounded = rounding(self.dtype)
@@ -104,7 +106,7 @@ class PlainLayer:
 
         Angles are kept as sums are, as models do; an error of a frequency grows with the position.
         """
-        rounded = rounding(self.dtype)
+        rounded: Rounded = np.asarray if self.fused else rounding(self.dtype)
         wide, half = array.dtype.type, array.shape[-1] // 2
         power, base = np.arange(half, dtype=wide) / wide(half), wide(rotation.base)
         formulas = (

@@ -73,13 +73,13 @@ def test_a_budget_has_an_entry_for_each_item_and_head(sample: str) -> None:
         assert (budget > 0).all()
 
 
-@pytest.mark.parametrize("bias_first", [True, False])
+@pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("sample", LAYERS)
-def test_a_plain_run_is_the_layer_by_itself(sample: str, bias_first: bool) -> None:
+def test_a_plain_run_is_the_layer_by_itself(sample: str, fused: bool) -> None:
     inputs, oracle = oracle_of(sample)
     b = inputs.shape[0] - 1
     *orders, rng = (np.random.default_rng([5, h]) for h in range(inputs.shape[1] + 1))
-    layer = PlainLayer("float64", rng, bias_first=bias_first)
+    layer = PlainLayer("float64", rng, fused=fused)
     seen = list(plain_item(inputs, b, layer=layer, orders=orders))
     for name, head, array in seen:
         right = oracle[name][b] if head is None else oracle[name][b, head]

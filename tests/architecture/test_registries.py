@@ -12,7 +12,7 @@ import pytest
 from attn_cli.core.registry import Registry
 
 PACKAGE = Path(__file__).parents[2] / "attn_cli"
-FOLDERS = ("engines", "formats", "masks", "paste", "stats")
+FOLDERS = ("engines", "formats", "masks", "paste", "positions", "stats")
 
 
 def registries(folder: str) -> list[Registry[object]]:

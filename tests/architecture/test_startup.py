@@ -50,6 +50,8 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["mask", "causal & random(2)"],
         ["mask", "padding(3, 5)", "--as", "sdpa,mha,flex,hf"],
         ["run", MODEL, "--text", "a b a"],
+        ["explain", SAMPLE, "--query", "2"],
+        ["explain", MODEL, "--text", "a b a", "--query", "2", "--json"],
     ],
     ids=" ".join,
 )
@@ -60,7 +62,9 @@ def test_torch_is_not_loaded(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["run", "--help"], ["mask", "--help"]], ids=" ".join
+    "arguments",
+    [["--help"], ["run", "--help"], ["explain", "--help"], ["mask", "--help"]],
+    ids=" ".join,
 )
 def test_help_loads_no_numpy(arguments: list[str]) -> None:
     code, loaded = probe(*arguments)

@@ -12,6 +12,7 @@ from attn_cli.core.decimals import (
     quotient,
     root,
     tanh,
+    text,
     total,
     written,
 )
@@ -70,7 +71,7 @@ def _softcapped(sheet: Sheet, scores: Decimals) -> Iterator[Step]:
         return
     (cap,) = sheet.given([sheet.row.inputs.softcap])
     results = [product(cap, tanh(quotient(score, cap))) for score in scores]
-    formula = f"{cap} · tanh(scaled ÷ {cap})"
+    formula = f"{text(cap)} · tanh(scaled ÷ {text(cap)})"
     yield keyed(sheet, "softcapped", "softcap", formula, scores, results, cap)
 
 

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from hypothesis import given

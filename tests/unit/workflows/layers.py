@@ -97,5 +97,5 @@ def reading_of(inputs: AttentionInputs, tokens: Sequence[str] | None = None) -> 
 
 def heads_of(q: Any, k: Any, v: Any, **extras: Any) -> Reading:
     """Plain q, k and v of one head, from nested lists."""
-    arrays = (np.asarray(array, float)[None, None] for array in (q, k, v))
-    return reading_of(AttentionInputs(*arrays, **extras))
+    q, k, v = (np.asarray(array, float)[None, None] for array in (q, k, v))
+    return reading_of(AttentionInputs(q, k, v, **extras))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 
 Number = Fraction | float  # a float only where it is NaN or infinite
 Fields = Mapping[str, Any]

@@ -27,7 +27,9 @@ from tests.unit.workflows.linking import linked
 from tests.unit.workflows.recomputing import recompute
 
 SAMPLES = Path(__file__).parents[3] / "sample_inputs"
+WEIGHTS = "layer.npz"  # projections alone, which go with another file
 FILES = sorted(p.name for p in SAMPLES.iterdir() if p.suffix in {".json", ".csv", ".npz"})
+FILES.remove(WEIGHTS)
 THREE = str(SAMPLES / "three_tokens.json")
 Fields = dict[str, Any]
 
@@ -131,6 +133,18 @@ def test_every_row_of_every_sample_can_be_followed(name: str) -> None:
         assert_right(result, reading)
 
 
+def test_a_row_through_the_projections_of_a_file_can_be_followed() -> None:
+    weights = str(SAMPLES / WEIGHTS)
+    choices = Choices(positions="rope")
+    options = ExplainOptions(query=1, choices=choices, weights=weights)
+    result = explain_file(str(SAMPLES / "apple.json"), options)
+    assert recompute(fields(result)) > 0
+    linked(fields(result))
+    assert result.agrees
+    stages = {one.stage for one in result.steps}
+    assert {"q", "k", "v", "angle", "q_rotated", "masked", "merged", "output"} <= stages
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_every_step_of_a_layer_can_be_followed(name: str) -> None:
     reading = LAYERS[name].reading
@@ -194,7 +208,7 @@ def test_long_rows_show_the_heaviest_keys_and_the_rest_as_one() -> None:
     assert weights[-1]["label"] == "others"
     (total,) = step(result, "sum")["lines"]
     assert total["rest"]["terms"] == 292
-    shown = sum(Decimal(line["result"]) for line in weights)
+    shown = sum((Decimal(line["result"]) for line in weights), Decimal(0))
     assert abs(shown - 1) < Decimal("1e-4")
 
 
