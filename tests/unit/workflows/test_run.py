@@ -9,12 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attn_cli.core.engine import Progress
+from attn_cli.core.results import RunResult
 from attn_cli.core.settings import Choices
 from attn_cli.engines import ENGINES
 from attn_cli.errors import AttnError
-from attn_cli.workflows.run import DEFAULT_PARTS, RunOptions, run_file
+from attn_cli.workflows import run
+from attn_cli.workflows.run import DEFAULT_PARTS, RunOptions
 
 JSON = DEFAULT_PARTS | {"json"}
+
+
+def run_file(source: str, options: RunOptions, *, progress: Progress | None = None) -> RunResult:
+    result = run.run_file(source, options, progress=progress)
+    assert isinstance(result, RunResult)
+    return result
 
 
 def test_a_run_holds_no_stage_unless_one_is_named(samples: Path) -> None:

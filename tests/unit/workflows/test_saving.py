@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attn_cli.core.results import RunResult
 from attn_cli.core.settings import Choices
 from attn_cli.core.trace import STAGES, Trace
 from attn_cli.errors import InputError
@@ -20,7 +21,9 @@ SAMPLES = ("three_tokens.json", "padding.json", "empty_row.json", "gqa.npz", "de
 
 def traced(source: Path, choices: Choices = Choices(), **more: object) -> Trace:
     options = RunOptions(choices=choices, values=STAGES, **more)  # type: ignore[arg-type]
-    return run_file(str(source), options).trace
+    result = run_file(str(source), options)
+    assert isinstance(result, RunResult)
+    return result.trace
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
