@@ -59,6 +59,7 @@ class Capabilities:
     dtypes: tuple[str, ...]
     devices: tuple[str, ...]  # families: "cpu", "cuda", "mps"; "any" for whatever torch has
     gradients: bool
+    copies: int  # how many (H, L, S) of a batch item are in work at the peak, checks included
 
 
 class Engine(Protocol):

@@ -7,10 +7,6 @@ from pathlib import Path
 
 from attn_cli.errors import InputError
 
-# What a dense engine holds of one batch item at its peak: two stages in work, the visible keys,
-# exp(score − m) and its products, each (H, L, S).
-WORKING_COPIES = 6
-
 
 def available_bytes() -> int | None:
     """Memory that may still be used: the machine's, less in a cgroup; None: unknown."""
@@ -19,12 +15,20 @@ def available_bytes() -> int | None:
 
 
 def require_dense(
-    shape: tuple[int, int, int, int], *, kept: int, itemsize: int, available: int | None
+    shape: tuple[int, int, int, int],
+    *,
+    copies: int,
+    kept: int,
+    itemsize: int,
+    available: int | None,
 ) -> None:
-    """Raises InputError where (B, H, L, S) scores and `kept` whole stages do not fit."""
+    """Raises InputError where (B, H, L, S) scores do not fit.
+
+    One batch item takes `copies` of its (H, L, S) while it is in work, and every item `kept` more.
+    """
     batch, heads, queries, keys = shape
     one = heads * queries * keys * itemsize
-    need = one * WORKING_COPIES + one * batch * kept
+    need = one * copies + one * batch * kept
     if available is not None and need > available:
         raise InputError(
             f"{heads} × {queries:,} × {keys:,} scores need about {size(need)} of memory, "

@@ -37,6 +37,7 @@ class NumpyEngine:
         dtypes=("float64", "float32", "float16"),
         devices=("cpu",),
         gradients=False,
+        copies=9,
     )
 
     def run(self, inputs: AttentionInputs, ask: Ask) -> Trace:

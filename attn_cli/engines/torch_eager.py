@@ -36,6 +36,7 @@ class TorchEngine:
         dtypes=("float64", "float32", "float16", "bfloat16"),
         devices=("any",),
         gradients=True,
+        copies=15,
     )
 
     def run(self, inputs: AttentionInputs, ask: Ask) -> Trace:

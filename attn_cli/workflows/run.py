@@ -207,6 +207,7 @@ def engine_for(ask: Ask, name: str, inputs: AttentionInputs) -> Engine:
     require(engine, ask, others=lambda: [ENGINES[other] for other in ENGINES if other != name])
     require_dense(
         inputs.shape,
+        copies=engine.can.copies,
         kept=len(ask.keep & frozenset(SCORE_STAGES)),
         itemsize=8 if ask.dtype == "float64" else 4,
         available=available_bytes(),

@@ -107,8 +107,11 @@ def test_masks_broadcast_also_where_a_value_is_not_finite(shape: tuple[int, ...]
 
 
 def test_softmax_of_nothing_visible_is_0() -> None:
-    masked = torch.full((1, 2, 3), -INF)
-    assert (softmax(masked, torch.zeros(1, 2, 3, dtype=torch.bool), None) == 0).all()
+    masked = torch.full((1, 2, 3), -INF, requires_grad=True)
+    weights = softmax(masked, torch.zeros(1, 2, 3, dtype=torch.bool), None)
+    assert (weights == 0).all()
+    (gradient,) = torch.autograd.grad(weights.sum(), masked)
+    assert (gradient == 0).all()
 
 
 @pytest.mark.parametrize("name", ["nowhere", "cuda:99", "cpu:x", "meta"])
