@@ -61,16 +61,12 @@ def understand(
         roles = find_roles(dump, remade=remade or positions.scheme.acts == "added")
         question = _question(roles, asked, second, positions, parameters)
         within = inside(positions, question.q.shape[1])
-        with in_words_of(roles.names):
-            inputs = AttentionInputs(
-                question.q, question.k, question.v, x=question.x, origin=question.origin
-            )
+        inputs = _inputs(question, roles)
     compares = positions.text if positions.compares else None
     masking = find_masking(question, roles, second, asked, load, compares=compares)
     with speaking_of(dump.source):
         labels, said_of_labels = _labels(question, roles, second, masking)
         inputs = _complete(inputs, asked, masking, labels, roles, within)
-    said_of_positions = (*within.findings, *positions.findings)
     return Reading(
         inputs=inputs,
         summary=summary(inputs, question, roles, second),
@@ -82,7 +78,8 @@ def understand(
             *(() if weights is None else said_of_weights_file(weights, parameters)),
             *asked.findings,
             *question.findings,
-            *said_of_positions,
+            *within.findings,
+            *positions.findings,
             *_of_numbers(question, roles, positions),
             *masking.findings,
             *said_of_labels,
@@ -126,6 +123,14 @@ def _question(
             hint="rope, alibi and relative act on q, k and their scores",
         )
     return from_qkv(roles, asked)
+
+
+def _inputs(question: Question, roles: Roles) -> AttentionInputs:
+    """q, k and v with where they come from, as yet without masks and positions."""
+    with in_words_of(roles.names):
+        return AttentionInputs(
+            question.q, question.k, question.v, x=question.x, origin=question.origin
+        )
 
 
 def _of_numbers(question: Question, roles: Roles, positions: Positioning) -> tuple[Finding, ...]:
