@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from rich.text import Text
 
@@ -10,6 +11,7 @@ from attn_cli.core.trace import StageShape
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.table import Column, Layout, table
 
+LEAST_FORMULA = 12  # columns of the screen
 AXES = ("batch", "head", "query", "key")
 K_AND_V = "k, v"
 
@@ -27,7 +29,28 @@ def shapes(steps: Sequence[StageShape], screen: Screen) -> Text:
     dtypes = {step.dtype for step in steps}
     if len(dtypes) > 1:
         columns.append(Column("dtype", [screen.text(step.dtype) for _, step in merged], "left"))
-    return table([Layout(columns, gap=3), Layout(columns, gap=2), Layout(columns, gap=1)], screen)
+    folded = Layout(_folded(columns, screen.width, gap=2), gap=2)
+    return table([Layout(columns, gap=3), Layout(columns, gap=2), folded], screen)
+
+
+def _folded(columns: Sequence[Column], width: int, *, gap: int) -> list[Column]:
+    """The columns with long formulas (the second) broken at blanks into lines below each other."""
+    others = sum(column.width for column in columns) - columns[1].width
+    room = max(width - others - gap * (len(columns) - 1), LEAST_FORMULA)
+    lines = [wrap(cell.plain, room) or [""] for cell in columns[1].cells]
+    return [
+        Column(column.title, list(_spread(column.cells, lines, number == 1)), column.justify)
+        for number, column in enumerate(columns)
+    ]
+
+
+def _spread(
+    cells: Sequence[Text], lines: Sequence[Sequence[str]], formula: bool
+) -> Iterator[Text]:
+    """A cell for every line: the formula's own, or the cell on the first and nothing below."""
+    for cell, parts in zip(cells, lines, strict=True):
+        for number, part in enumerate(parts):
+            yield Text(part, cell.style) if formula else Text() if number else cell
 
 
 def _merged(steps: Sequence[StageShape]) -> Iterator[tuple[str, StageShape]]:
