@@ -91,14 +91,14 @@ def _finite_fill(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
 
 
 def _saturated(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
-    visible, largest = trace.stats["visible_keys"], trace.stats["max_weight"]
-    hit = (visible > 1) & (largest > SATURATED)
+    largest, choice = trace.stats["max_weight"], _has_choice(inputs, trace)
+    hit = choice & (largest > SATURATED)
     if not hit.any():
         return
-    several = int((visible > 1).sum())
+    several = int(choice.sum())
     yield Finding(
         "saturated-row",
-        _severity(hit, visible),
+        _severity(hit, choice),
         f"{hit.sum():,} of {count(several, 'row')} with a choice "
         f"{'gives' if hit.sum() == 1 else 'give'} one key more than {SATURATED} of the weight: "
         f"{rows_in_words(hit, inputs)}",
@@ -108,19 +108,29 @@ def _saturated(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
 
 def _uniform(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
     visible, largest = trace.stats["visible_keys"], trace.stats["max_weight"]
-    hit = (visible > 1) & (np.abs(largest * visible - 1) < UNIFORM)
+    choice = _has_choice(inputs, trace)
+    hit = choice & (np.abs(largest * visible - 1) < UNIFORM)
     if hit.any():
         yield Finding(
             "uniform-row",
-            _severity(hit, visible),
+            _severity(hit, choice),
             f"{_rows_that(hit, 'looks', 'look')} at every visible key alike (the scores do not "
             f"tell them apart): {rows_in_words(hit, inputs)}",
             first_place(hit, "weights"),
         )
 
 
-def _severity(hit: Array, visible: Array) -> Severity:
-    return "warning" if hit.sum() > BY_CHANCE * (visible > 1).sum() else "note"
+def _has_choice(inputs: AttentionInputs, trace: Trace) -> Array:
+    """(B, H, L): rows that see more than one key, those of padding left out."""
+    choice: Array = trace.stats["visible_keys"] > 1
+    if inputs.query_lengths is None:
+        return choice
+    real = np.arange(inputs.shape[2]) < np.array(inputs.query_lengths)[:, None]
+    return choice & real[:, None]
+
+
+def _severity(hit: Array, choice: Array) -> Severity:
+    return "warning" if hit.sum() > BY_CHANCE * choice.sum() else "note"
 
 
 def _rows_that(hit: Array, one: str, many: str) -> str:

@@ -41,7 +41,8 @@ class AttentionInputs:
     by their positions before the product, `position_bias` is added with `bias`. `x` (B, L, d_model)
     are the token vectors that q came from: with them the output is merged, (B, L, H·d_v). `origin`
     says how q, k and v were made from them; an engine then makes them again by its own code in its
-    own precision, and projects the output.
+    own precision, and projects the output. `query_lengths` says how many queries of each item are
+    no padding, None that all are; the rows behind are computed, and no finding is made of them.
 
     Raises InputError where shapes do not fit.
     """
@@ -61,6 +62,7 @@ class AttentionInputs:
     rotation: Rotation | None = None
     position_bias: ScoreBias | None = None
     origin: Origin | None = None
+    query_lengths: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         _check_arrays(self)

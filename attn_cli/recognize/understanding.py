@@ -164,6 +164,12 @@ def _labels(
     )
 
 
+def _query_lengths(inputs: AttentionInputs, masking: Masking) -> tuple[int, ...] | None:
+    """The lengths of the keys, where queries and keys are the same positions."""
+    same = masking.q_offset == 0 and inputs.shape[2] == inputs.shape[3]
+    return masking.lengths if same else None
+
+
 def _complete(
     inputs: AttentionInputs,
     asked: Asked,
@@ -182,6 +188,7 @@ def _complete(
         softcap=None if softcap is None else float(softcap),
         sinks=real(roles.array("sinks"), roles.label("sinks")) if "sinks" in roles else None,
         q_offset=masking.q_offset,
+        query_lengths=_query_lengths(inputs, masking),
         labels=labels,
         rotation=within.rotation,
         position_bias=within.bias,

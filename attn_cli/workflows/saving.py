@@ -35,6 +35,8 @@ def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> Non
     arrays["lse"] = trace.lse
     if inputs.mask is not None:
         arrays["mask"] = _smallest(inputs.keep())
+    if inputs.query_lengths is not None:
+        arrays["lengths"] = np.array(inputs.query_lengths)
     extras = {"additive_mask": inputs.additive, "bias": inputs.bias, "sinks": inputs.sinks}
     arrays |= {name: array for name, array in extras.items() if array is not None}
     arrays |= {**_made_of(inputs), **reading.tables}

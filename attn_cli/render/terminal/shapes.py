@@ -44,9 +44,7 @@ def _folded(columns: Sequence[Column], width: int, *, gap: int) -> list[Column]:
     ]
 
 
-def _spread(
-    cells: Sequence[Text], lines: Sequence[Sequence[str]], formula: bool
-) -> Iterator[Text]:
+def _spread(cells: Sequence[Text], lines: Sequence[Sequence[str]], formula: bool) -> Iterator[Text]:
     """A cell for every line: the formula's own, or the cell on the first and nothing below."""
     for cell, parts in zip(cells, lines, strict=True):
         for number, part in enumerate(parts):

@@ -171,3 +171,11 @@ def test_nearly_equal_scores_are_not_called_uniform() -> None:
     k = np.array([[[[0.0], [4e-4]]]])
     one = AttentionInputs(np.ones((1, 1, 1, 1)), k, np.ones((1, 1, 2, 1)), q_offset=None)
     assert "uniform-row" not in codes(findings(one))
+
+
+def test_padded_queries_are_not_spoken_of() -> None:
+    x = np.random.default_rng(5).normal(size=(2, 1, 4, 6))
+    x[1, :, 2:] = 0.0  # two tokens of padding: their rows are uniform over the two that are real
+    inputs = AttentionInputs(x, x, x, mask=Padding((4, 2)))
+    assert "uniform-row" in codes(findings(inputs))
+    assert "uniform-row" not in codes(findings(replace(inputs, query_lengths=(4, 2))))
