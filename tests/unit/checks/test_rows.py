@@ -10,6 +10,7 @@ import pytest
 from attn_cli.checks.rows import row_findings, sum_tolerance
 from attn_cli.core.findings import Place
 from attn_cli.core.inputs import AttentionInputs, Labels
+from attn_cli.masks.padding import Padding
 from tests.agreement.holding import run
 from tests.agreement.samples import built, drawn, stored
 from tests.unit.checks.checking import codes, findings, the
