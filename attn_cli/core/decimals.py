@@ -34,8 +34,8 @@ NAN = Decimal("NaN")
 class Places:
     """How a group of numbers is written: `digits` were asked for, and `places` follow the point.
 
-    From 10^7 on a number has `digits` places after its first digit; one that is too small for its
-    group has at least two digits.
+    From 10^7 on a number has `digits` places after its first digit; one that is too small for the
+    places has a few more, so that it has two digits at least, and digits − 3.
     """
 
     digits: int
@@ -48,9 +48,7 @@ class Places:
         first = number.adjusted()
         if first >= PLAIN[1]:
             return first - self.digits
-        if first < -self.places:
-            return first - max(LEAST, self.digits - 3) + 1
-        return -self.places
+        return min(-self.places, first - max(LEAST, self.digits - 3) + 1)
 
     def __call__(self, number: Decimal) -> Decimal:
         """The number as it is written here; what lies beyond float64 is ±∞ or 0 as it is there."""

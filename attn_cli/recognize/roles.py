@@ -124,10 +124,12 @@ def find_context(dump: Dump) -> Roles:
     if roles.kind != "token vectors":
         raise InputError(f"context {dump.source} holds q, k and v: expected token vectors")
     more = [roles.names[role] for role in roles.names if role not in ("x", "lengths")]
+    more += [] if roles.layer is None else roles.layer.names
+    more += table_names(dump, "positions", "relative")
     if more:
         raise InputError(
             f"context {dump.source} holds {some(more)} beside its vectors, tokens and lengths",
-            hint="masks stand in the file of the queries",
+            hint="they stand in the file of the queries, projections and tables in --weights, too",
         )
     if not dump.settings:
         return roles

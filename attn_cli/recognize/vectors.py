@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.layer import Origin, make_qkv, split_heads
 from attn_cli.errors import InputError
-from attn_cli.recognize.drawn import draw_projections
 from attn_cli.recognize.layer import Layer
 from attn_cli.recognize.numbers import real
 from attn_cli.recognize.origin import speaking_of_another
 from attn_cli.recognize.parameters import Parameters
 from attn_cli.recognize.positions import Encodings, Positioning, encodings
-from attn_cli.recognize.projections import read_projections
 from attn_cli.recognize.question import Question, grouped
 from attn_cli.recognize.roles import Roles
 from attn_cli.recognize.settings import Asked
@@ -104,10 +102,14 @@ def _layer(
     d_model, d_context = sequences.x.shape[2], sequences.attended.shape[2]
     parameters = one_source(roles, asked, weights)
     if parameters is not None:
+        from attn_cli.recognize.projections import read_projections  # most runs need neither
+
         own = parameters is roles.layer
         with nullcontext() if own else speaking_of_another(parameters.dump.source):
             return read_projections(parameters, d_model=d_model, d_context=d_context, asked=asked)
     if asked.choices.init is not None:
+        from attn_cli.recognize.drawn import draw_projections
+
         return draw_projections(
             asked.choices.init, d_model=d_model, d_context=d_context, asked=asked
         )

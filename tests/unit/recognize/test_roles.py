@@ -138,6 +138,11 @@ def test_a_context_file_gives_vectors_tokens_and_lengths() -> None:
 def test_a_context_file_with_more_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"other\.npz holds mask"):
         find_context(dump_of(x=normal(3, 4), mask=np.ones((3, 3)), source="other.npz"))
+    layer = {"w_q": normal(4, 4), "w_k": normal(4, 4), "w_v": normal(4, 4)}
+    with pytest.raises(InputError, match=r"other\.npz holds w_q, w_k, w_v beside its vectors"):
+        find_context(dump_of(x=normal(3, 4), **layer, source="other.npz"))
+    with pytest.raises(InputError, match=r"other\.npz holds wpe\.weight"):
+        find_context(dump_of(**{"x": normal(3, 4), "wpe.weight": normal(9, 4)}, source="other.npz"))
     with pytest.raises(InputError, match=r"other\.npz holds q, k and v"):
         find_context(dump_of(**qkv((3, 4)), source="other.npz"))
     with pytest.raises(InputError, match=r"other\.npz: neither token vectors"):
