@@ -8,7 +8,7 @@ from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.trace import CONTEXT_AXES, SCORE_AXES, StageShape
 
 X_AXES = ("batch", "query", "d_model")
-MERGED_AXES = ("batch", "query", "head·d_v")
+MERGED_AXES = ("batch", "query", "head*d_v")
 OUT_AXES = ("batch", "query", "d_out")
 Q_AXES = ("batch", "head", "query", "d_k")
 K_AXES = ("batch", "head", "key", "d_k")

@@ -196,7 +196,11 @@ def compute(
     return dataclasses.replace(
         trace,
         shapes=_with_hidden_counts(trace.shapes, reading, checks.hidden),
-        provenance=dataclasses.replace(trace.provenance, input_sha256=reading.summary.sha256),
+        provenance=dataclasses.replace(
+            trace.provenance,
+            input_sha256=reading.summary.sha256,
+            seed=reading.settings.seed,
+        ),
         findings=(*reading.findings, *checks.findings(trace)),
     )
 

@@ -115,7 +115,7 @@ def test_the_shape_trace_runs_from_x_to_output(capsys: Capture, apple: str, laye
         ("merged", "heads side by side", [1, 3, 10]),
         ("output", "merged · W_o", [1, 3, 8]),
     ]
-    assert result["shapes"][-2]["axes"] == ["batch", "query", "head·d_v"]
+    assert result["shapes"][-2]["axes"] == ["batch", "query", "head*d_v"]
 
 
 def test_added_positions_are_a_stage(capsys: Capture, apple: str) -> None:

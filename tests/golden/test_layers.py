@@ -132,5 +132,5 @@ def test_every_step_has_its_formula_and_named_axes() -> None:
     steps = {step.stage: (step.formula, step.axes) for step in t3().shapes}
     assert steps["q"] == ("x · W_q", ("batch", "head", "query", "d_k"))
     assert steps["v"] == ("x · W_v", ("batch", "head", "key", "d_v"))
-    assert steps["merged"] == ("heads side by side", ("batch", "query", "head·d_v"))
+    assert steps["merged"] == ("heads side by side", ("batch", "query", "head*d_v"))
     assert steps["output"] == ("merged · W_o", ("batch", "query", "d_model"))
