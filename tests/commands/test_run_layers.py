@@ -212,6 +212,6 @@ def test_hostile_weights_end_in_one_line(capsys: Capture, apple: str, tmp_path: 
         {"w_q": np.zeros((8, 8), complex), "w_k": np.zeros((8, 8)), "w_v": np.zeros((8, 8))},
         {"w_q\x1b[31m.weight": np.zeros((8, 8)), "w_k": np.zeros((8, 4)), "w_v": np.zeros((8, 8))},
     ):
-        np.savez(path, **arrays)  # type: ignore[arg-type]
+        np.savez(path, **arrays)
         said = refused(capsys, apple, "--weights", str(path))
         assert "\x1b" not in said

@@ -30,8 +30,8 @@ def layers(draw: st.DrawFn) -> AttentionInputs:
     heads = kv_heads * draw(st.integers(1, 3))
     more: dict[str, Any] = {}
     if draw(st.booleans()):
-        pairing = draw(st.sampled_from(["half", "interleaved"]))
-        more["rotation"] = Rope(pairing, draw(st.sampled_from([10.0, 10_000.0])))
+        base = draw(st.sampled_from([10.0, 10_000.0]))
+        more["rotation"] = draw(st.sampled_from([Rope("half", base), Rope("interleaved", base)]))
     if draw(st.booleans()):
         more["position_bias"] = Alibi(slopes(heads))
     context = draw(st.none() | st.tuples(st.integers(1, 6), st.integers(1, 9)))
