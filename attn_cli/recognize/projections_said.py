@@ -8,7 +8,7 @@ from attn_cli.core.findings import Finding, note
 from attn_cli.core.layer import Projections
 from attn_cli.core.settings import WeightsLayout
 from attn_cli.recognize.listing import some
-from attn_cli.recognize.parameters import Parameters
+from attn_cli.recognize.parameters import Parameters, Part
 from attn_cli.recognize.settings import Asked
 from attn_cli.recognize.tables import table_names
 from attn_cli.recognize.widths import Widths
@@ -46,15 +46,18 @@ def said_of_projections(
 
 
 def _roles(parameters: Parameters) -> Finding:
-    words = [
-        f"{parameters.label(part)} as {', '.join(f'W_{letter}' for letter in part)}"
-        for part in parameters.weights
-    ]
+    words = [_role(parameters.label(part), part) for part in parameters.weights]
     biases = [parameters.label(part, "bias") for part in parameters.biases]
     return note(
         "projections",
         f"read {'; '.join(words)}" + (f"; biases {', '.join(biases)}" if biases else "; no biases"),
     )
+
+
+def _role(label: str, part: Part) -> str:
+    """`q_proj.weight as W_q`, or the name alone where it says just that."""
+    role = ", ".join(f"W_{letter}" for letter in part)
+    return label if label.lower() == role.lower() else f"{label} as {role}"
 
 
 def _beside(parameters: Parameters) -> Iterator[Finding]:

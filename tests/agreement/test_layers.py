@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from attn_cli.core.plain_layer import PlainLayer
 from attn_cli.core.trace import ALL_STAGES, Trace
 from attn_cli.engines import ENGINES
 from attn_cli.workflows.stages import known_stages
+from benchmarks.false_alarms import count
 from tests.agreement.holding import ENGINE_DTYPES
 from tests.agreement.layer_samples import LAYERS, layer
 
@@ -109,3 +111,31 @@ def test_the_other_pairing_of_rope_is_found(dtype: str) -> None:
     found = diffs("rope_half", run("torch", wrong, dtype), dtype)
     first = next(name for name, diff in found.items() if diff.verdict == "different")
     assert first == "q_rotated"
+
+
+@pytest.mark.parametrize("sample", ["biases", "rope_half", "grouped", "added_positions", "alibi"])
+def test_bfloat16_where_float32_was_claimed_is_found_in_every_stage(sample: str) -> None:
+    trace = run("torch", oracle_of(sample)[0], "bfloat16")
+    found = diffs(sample, trace, "float32")
+    assert [name for name, diff in found.items() if diff.verdict != "different"] == []
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name, stage", [("q", "q"), ("k", "k"), ("v", "v"), ("o", "output")])
+def test_a_bias_five_percent_off_is_found_where_it_is_added(
+    name: str, stage: str, dtype: str
+) -> None:
+    inputs = oracle_of("biases")[0]
+    assert inputs.origin is not None
+    assert inputs.origin.projections is not None
+    bias = getattr(inputs.origin.projections, f"b_{name}")
+    off = replace(inputs.origin.projections, **{f"b_{name}": 1.05 * bias})
+    wrong = replace(inputs, origin=replace(inputs.origin, projections=off))
+    found = diffs("biases", run("torch", wrong, dtype), dtype)
+    assert next(name for name, diff in found.items() if diff.verdict == "different") == stage
+
+
+def test_no_false_alarm_in_hundreds_of_stages_of_layers() -> None:
+    verdicts, alarms = count(24, seed=3, longest=12, layers=True)
+    assert sum(verdicts.values()) >= 300
+    assert alarms == []

@@ -16,7 +16,7 @@ from attn_cli.core.layer import merge_heads
 from attn_cli.core.trace import Trace
 from attn_cli.engines import ENGINES
 from attn_cli.positions.alibi import Alibi, slopes
-from attn_cli.positions.rope import Pairing, Rope
+from attn_cli.positions.rope import Rope
 from attn_cli.workflows.stages import known_stages
 from tests.agreement.layer_samples import layer, masked
 
@@ -30,9 +30,8 @@ def layers(draw: st.DrawFn) -> AttentionInputs:
     heads = kv_heads * draw(st.integers(1, 3))
     more: dict[str, Any] = {}
     if draw(st.booleans()):
-        pairings: tuple[Pairing, ...] = ("half", "interleaved")
-        pairing = draw(st.sampled_from(pairings))
-        more["rotation"] = Rope(pairing, draw(st.sampled_from([10.0, 10_000.0])))
+        base = draw(st.sampled_from([10.0, 10_000.0]))
+        more["rotation"] = draw(st.sampled_from([Rope("half", base), Rope("interleaved", base)]))
     if draw(st.booleans()):
         more["position_bias"] = Alibi(slopes(heads))
     context = draw(st.none() | st.tuples(st.integers(1, 6), st.integers(1, 9)))

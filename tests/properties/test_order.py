@@ -78,10 +78,10 @@ def test_a_relative_bias_sees_a_reversal_when_it_tells_before_from_after() -> No
 
     def output(order: list[int], *, both: bool) -> Array:
         arrays = {"x": VECTORS[order], "relative_attention_bias": table}
-        result: Array = attn_cli.run(
+        trace = attn_cli.run(
             arrays, heads=2, init="xavier", positions="relative", relative_bidirectional=both
-        )["output"][0]
-        return result
+        )
+        return np.asarray(trace["output"][0])
 
     for both in (True, False):
         here, there = output([0, 1, 2], both=both), output(REVERSED, both=both)

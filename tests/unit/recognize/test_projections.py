@@ -137,6 +137,8 @@ def test_what_was_read_is_said() -> None:
     )
     settings = reading.settings
     assert (settings.weights, settings.weights_layout) == ("layer.npz", "out-in")
+    plain = said(with_weights(STYLES["W_q"](), heads=2), "projections")
+    assert plain == "read W_q; W_k; W_v; W_o; no biases"
 
 
 def test_without_w_o_the_output_is_merged() -> None:
