@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from attn_cli.checks.places import axes_of, count, place_in_words, query_name
 from attn_cli.core.engine import Seen
 from attn_cli.core.findings import Finding, Place
-from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.inputs import FINITE_FILL, AttentionInputs
 from attn_cli.core.trace import STAGES
 
 Array = NDArray[Any]
@@ -29,8 +29,12 @@ class Sighting:
 
 @dataclass(slots=True)
 class NonFiniteWatch:
-    """Watches every stage go by and remembers where NaN and ±inf are; hidden keys do not count."""
+    """Watches every stage go by and remembers where NaN and ±inf are; hidden keys do not count.
 
+    Nor does the −inf that a fill becomes in a narrow precision: it hides its key as it should.
+    """
+
+    inputs: AttentionInputs
     seen: dict[str, Sighting] = field(default_factory=dict)
     rows: int = 0  # rows whose context is not finite
 
@@ -38,6 +42,8 @@ class NonFiniteWatch:
         bad = ~np.isfinite(stage.array)
         if stage.visible is not None and stage.stage != "context":
             bad &= stage.visible
+        if stage.stage == "masked" and bad.any() and self.inputs.additive is not None:
+            bad &= ~(np.isneginf(stage.array) & (self.inputs.added(stage.batch) <= FINITE_FILL))
         if not bad.any():
             return
         if stage.stage == "context":

@@ -21,7 +21,8 @@ class Dump:
     `unnamed` is True where the format has one array without a name (npy, csv, a bare JSON list);
     it is then called "x". `texts` holds lists of strings ("tokens", "context_tokens"), nested once
     for a batch. `settings` are the file's defaults for options, still unchecked. `axes` names the
-    axes of arrays that attn itself saved.
+    axes of arrays that attn itself saved. `others` says of each name that stands for something
+    else, which is not read, what that is: "the text 'causal'", "null".
     """
 
     source: str  # as the user wrote it; "-" for standard input
@@ -33,4 +34,5 @@ class Dump:
     texts: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

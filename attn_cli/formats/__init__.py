@@ -52,6 +52,7 @@ def read(source: str, *, stdin: BinaryIO | None = None) -> Dump:
         texts=content.texts,
         settings=content.settings,
         axes=content.axes,
+        others=content.others,
         findings=content.findings,
     )
 

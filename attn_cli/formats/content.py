@@ -22,4 +22,5 @@ class Content:
     texts: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

@@ -37,7 +37,7 @@ def understand(
     the way is a note. Raises InputError, naming the file's own arrays, for what is impossible, and
     for what could be read in more than one way.
     """
-    asked = resolve(dump.settings, choices)
+    asked = resolve(dump.settings, choices, dump.source)
     second = None if context is None else find_context(context)
     with speaking_of(dump.source):
         roles = find_roles(dump)
