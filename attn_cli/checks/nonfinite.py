@@ -13,7 +13,7 @@ from attn_cli.checks.nonfinite_origin import number_of, origin_findings
 from attn_cli.checks.places import axes_of, count, place_in_words, query_name
 from attn_cli.core.engine import Seen
 from attn_cli.core.findings import Finding, Place
-from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.inputs import FINITE_FILL, AttentionInputs
 from attn_cli.core.trace import ALL_STAGES, SCORE_STAGES
 
 Array = NDArray[Any]
@@ -32,8 +32,12 @@ class Sighting:
 
 @dataclass(slots=True)
 class NonFiniteWatch:
-    """Watches every stage go by and remembers where NaN and ±inf are; hidden keys do not count."""
+    """Watches every stage go by and remembers where NaN and ±inf are; hidden keys do not count.
 
+    Nor does the −inf that a fill becomes in a narrow precision: it hides its key as it should.
+    """
+
+    inputs: AttentionInputs
     seen: dict[str, Sighting] = field(default_factory=dict)
     rows: int = 0  # rows whose context is not finite
 
@@ -44,6 +48,8 @@ class NonFiniteWatch:
         elif stage.visible is not None and stage.stage in KEY_STAGES:
             keys = stage.visible.any(1)  # (H, S)
             bad &= np.asarray(keys.reshape(len(bad), -1, keys.shape[-1]).any(1))[..., None]
+        if stage.stage == "masked" and bad.any() and self.inputs.additive is not None:
+            bad &= ~(np.isneginf(stage.array) & (self.inputs.added(stage.batch) <= FINITE_FILL))
         if not bad.any():
             return
         if stage.stage == "context":

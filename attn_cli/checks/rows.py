@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from attn_cli.checks.places import count, first_place, rows_in_words
 from attn_cli.core.findings import Finding, Severity
-from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.inputs import FINITE_FILL, AttentionInputs
 from attn_cli.core.rounding import accumulator, precision
 from attn_cli.core.trace import Trace
 
@@ -78,16 +78,49 @@ def _empty(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
 
 
 def _finite_fill(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
+    """Rows whose keys are all filled; what the fill comes to depends on precision and sink."""
     filled = (trace.stats["visible_keys"] == 0) & ~trace.empty
-    if filled.any():
+    if not filled.any():
+        return
+    sums, dtype = trace.stats["sum"], trace.provenance.dtype
+    lost, given = filled & np.isnan(sums), filled & (sums == 0)  # a sink does not cancel
+    equal = filled & _equal_weights(trace) & (_step(inputs, dtype) > 1e-3)
+    plain = filled & ~(lost | given | equal)
+    cancels = "which masks nothing: the constant cancels in the softmax"
+    also = " (float32 would round the scores away)" if _step(inputs, "float32") > 1 else ""
+    yield from _filled(plain, inputs, f"{cancels}{also}")
+    away = f"{dtype} rounds the scores away, so that the weights are equal"
+    yield from _filled(equal, inputs, f"{cancels}, and beside it {away}")
+    yield from _filled(lost, inputs, f"which {dtype} cannot hold: the weights are NaN")
+    yield from _filled(given, inputs, "and the sink takes all of the weight", "note")
+
+
+def _filled(
+    rows: Array, inputs: AttentionInputs, comes_to: str, severity: Severity = "warning"
+) -> Iterator[Finding]:
+    if rows.any():
         yield Finding(
             "finite-fill-row",
-            "warning",
-            f"{_rows_that(filled, 'has', 'have')} every key filled with a large negative number "
-            "instead of −inf, so nothing is masked: the constant cancels in the softmax "
-            f"(float32 would round the scores away): {rows_in_words(filled, inputs)}",
-            first_place(filled, "masked"),
+            severity,
+            f"{_rows_that(rows, 'sees', 'see')} only keys filled with a large negative number "
+            f"instead of −inf, {comes_to}: {rows_in_words(rows, inputs)}",
+            first_place(rows, "masked"),
         )
+
+
+def _equal_weights(trace: Trace) -> Array:
+    """Where several keys share a row evenly, the rounding of the precision apart."""
+    keys, tolerance = trace.stats["effective_keys"], 4 * precision(trace.provenance.dtype).eps
+    with np.errstate(invalid="ignore"):
+        even: Array = np.abs(trace.stats["max_weight"] * keys - 1) < UNIFORM + tolerance
+    return even & (keys > 1.5)
+
+
+def _step(inputs: AttentionInputs, dtype: str) -> float:
+    """The spacing of a precision's numbers at the mildest fill: scores are rounded to it."""
+    assert inputs.additive is not None
+    fills = inputs.additive[np.isfinite(inputs.additive) & (inputs.additive <= FINITE_FILL)]
+    return float(precision(dtype).ulp(fills.max()))
 
 
 def _saturated(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ class RunChecks:
 
     def __init__(self, inputs: AttentionInputs, *, file_precision: str) -> None:
         self.inputs, self.file_precision = inputs, file_precision
-        self.nonfinite = NonFiniteWatch()
+        self.nonfinite = NonFiniteWatch(inputs)
         self.scores = ScoreWatch(limit=_score_limit(file_precision))
         self.hidden = HiddenCount(inputs)
 

@@ -22,7 +22,8 @@ class Dump:
     it is then called "x". `texts` holds lists of strings ("tokens", "context_tokens"), nested once
     for a batch. `settings` are the file's defaults for options, still unchecked. `axes` names the
     axes of arrays that attn itself saved. `strings` is the metadata of a safetensors file as it
-    stands there.
+    stands there. `others` says of each name that stands for something else, which is not read, what
+    that is: "the text 'causal'", "null".
     """
 
     source: str  # as the user wrote it; "-" for standard input
@@ -35,4 +36,5 @@ class Dump:
     settings: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     strings: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

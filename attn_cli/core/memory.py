@@ -7,6 +7,8 @@ from pathlib import Path
 
 from attn_cli.errors import InputError
 
+COSINES = 6  # how many (H, H) are in work while the heads are compared
+
 
 def available_bytes() -> int | None:
     """Memory that may still be used: the machine's, less in a cgroup; None: unknown."""
@@ -24,14 +26,15 @@ def require_dense(
 ) -> None:
     """Raises InputError where (B, H, L, S) scores do not fit.
 
-    One batch item takes `copies` of its (H, L, S) while it is in work, and every item `kept` more.
+    One batch item takes `copies` of its (H, L, S) while it is in work, and every item `kept` more;
+    the comparison of the heads takes (H, H).
     """
     batch, heads, queries, keys = shape
     one = heads * queries * keys * itemsize
-    need = one * copies + one * batch * kept
+    need = one * copies + one * batch * kept + (COSINES + batch) * heads**2 * 8
     if available is not None and need > available:
         raise InputError(
-            f"{heads} × {queries:,} × {keys:,} scores need about {size(need)} of memory, "
+            f"{heads:,} × {queries:,} × {keys:,} scores need about {size(need)} of memory, "
             f"and {size(available)} are free",
             hint="a dense engine holds the whole query × key matrix: give fewer tokens or heads"
             + (", or keep fewer stages" if kept else ""),

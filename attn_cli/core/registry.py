@@ -41,6 +41,7 @@ class Registry(Generic[T]):
 
 def unknown_name(kind: str, name: str, known: tuple[str, ...]) -> InputError:
     """The error for a name that is not in `known`: says the nearest one and lists them all."""
-    near = difflib.get_close_matches(name, known, n=1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
+    small = {word.casefold(): word for word in known}
+    near = difflib.get_close_matches(name.casefold(), small, n=1)
+    meant = f"did you mean {small[near[0]]!r}? " if near else ""
     return InputError(f"there is no {kind} {name!r}", hint=f"{meant}known: {', '.join(known)}")

@@ -11,6 +11,8 @@ from attn_cli.core.trace import TopKeys
 
 Array = NDArray[Any]
 
+AT_ONCE = 2**22  # cosines that are computed at once
+
 
 def top_keys(
     masked: Array, weights: Array, visible: NDArray[np.bool_] | None, count: int
@@ -40,15 +42,26 @@ def head_cosine(weights: Array, empty: NDArray[np.bool_]) -> Array:
     Rows (H, L) that are empty in either head, or where a sink takes everything, are left out; NaN
     where none is left.
     """
+    heads, length, _ = weights.shape
+    total, count = np.zeros((heads, heads)), np.zeros((heads, heads), np.int64)
+    step = max(1, AT_ONCE // heads**2)
+    for start in range(0, length, step):
+        some = slice(start, start + step)
+        cosine, both = _cosines(weights[:, some], empty[:, some])
+        total += cosine.sum(0)
+        count += both.sum(0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _cosines(weights: Array, empty: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+    """The cosines of each row, (L, H, H), 0 where they do not count, and where they do."""
     rows = weights.swapaxes(0, 1).astype(np.float64)  # (L, H, S)
     largest = rows.max(-1, keepdims=True)
-    rows = rows / np.where(largest > 0, largest, 1)  # the squares of tiny weights would vanish
+    rows /= np.where(largest > 0, largest, 1)  # the squares of tiny weights would vanish
     with np.errstate(invalid="ignore"):  # rows that are NaN
         gram = rows @ rows.mT  # (L, H, H)
         norm = np.sqrt(np.einsum("lhh->lh", gram))
         nothing = empty.T | (norm == 0)
-        both = ~(nothing[:, :, None] | nothing[:, None, :])  # (L, H, H)
+        both = ~(nothing[:, :, None] | nothing[:, None, :])
         size = np.where(both, norm[:, :, None] * norm[:, None, :], 1)
-        total = np.where(both, gram / size, 0).sum(0)
-    count = both.sum(0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        return np.where(both, gram / size, 0), both

@@ -55,8 +55,9 @@ def usable_device(name: str, dtype: str) -> torch.device:
         torch.zeros(1, dtype=getattr(torch, dtype), device=device).cpu()  # meta has no numbers
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         first_line = (str(error).splitlines() or ["no reason given"])[0]
+        reason = first_line.split(". ")[0]  # the rest is advice for those who build torch
         raise UnsupportedError(
-            f"torch cannot compute {dtype} on device {name!r}: {first_line}",
+            f"torch cannot compute {dtype} on device {name!r}: {reason}",
             hint="use --device cpu",
         ) from error
     return device

@@ -53,6 +53,7 @@ def read(source: str, *, stdin: BinaryIO | None = None) -> Dump:
         settings=content.settings,
         axes=content.axes,
         strings=content.strings,
+        others=content.others,
         findings=content.findings,
     )
 

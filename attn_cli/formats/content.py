@@ -23,4 +23,5 @@ class Content:
     settings: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     strings: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

@@ -32,14 +32,15 @@ def read(path: Path) -> Content:
     """The unnamed float64 array "x" of a .csv (commas) or .tsv (tabs) file, and its tokens.
 
     The first line is a header where none of its cells is a number, or where its cells are the
-    column numbers 0, 1, 2, … that pandas writes (a note says so). The first column holds the
-    tokens where it is called so, has no name, or holds nothing but words. `nan`, `inf`,
+    column numbers 0, 1, 2, … that pandas writes, unless all other numbers are whole too (a note
+    says how it is read). The first column holds the tokens where it is called so, has no name,
+    begins with a word where there is no header, or holds nothing but words. `nan`, `inf`,
     `infinity` and their signed forms are numbers; a value too large for a float64 is an error.
     Blank lines are skipped. InputError names the line (from 1) and the column.
     """
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     rows = _rows(read_text(path), separator)
-    header, findings = _header(rows[0])
+    header, findings = _header(rows)
     body = rows[1:] if header is not None else rows
     if not body:
         raise InputError("has a header but no rows: there are no tokens")
@@ -52,6 +53,8 @@ def read(path: Path) -> Content:
         )
     x = np.array([_numbers(row, header, int(has_tokens)) for row in body], np.float64)
     texts = {"tokens": [row.cells[0] for row in body]} if has_tokens else {}
+    if has_tokens and header is None:
+        findings += _said_of_tokens(body)
     return Content("csv", {"x": x}, {"x": "csv"}, unnamed=True, texts=texts, findings=findings)
 
 
@@ -68,32 +71,49 @@ def _rows(text: str, separator: str) -> list[Row]:
                 raise csv.Error("a quoted cell runs over tabs and lines")
             start = reader.line_num + 1
     except csv.Error as error:
+        quotes = 'a cell that holds a quote is quoted, and the quote doubled: "say ""hi"""'
         raise InputError(
             f"line {start} cannot be split into cells: {printable(str(error))}",
-            hint='a cell that holds a quote is quoted, and the quote doubled: "say ""hi"""',
+            hint="" if "limit" in str(error) else quotes,
         ) from error
     if not rows:
         raise InputError("holds no rows: there are no tokens")
     return rows
 
 
-def _header(row: Row) -> tuple[list[str] | None, tuple[Finding, ...]]:
+def _header(rows: list[Row]) -> tuple[list[str] | None, tuple[Finding, ...]]:
     """The names of the columns, None where the first row holds data; and the note on a guess."""
-    cells = [cell.strip() for cell in row.cells]
-    counts = _counts(cells) or (cells[0].lower() in TOKEN_NAMES and _counts(cells[1:]))
-    if counts:
-        said = (
-            f"line {row.line} holds the column numbers 0 to {cells[-1]}: read as a header, "
-            "not as a token's vector"
-        )
-        return cells, (note("csv-header", said),)
-    if any(_number(cell) is not None for cell in cells):
+    cells = [cell.strip() for cell in rows[0].cells]
+    numbered, named = _counts(cells), _counts(cells[1:]) and _number(cells[0]) is None
+    if not numbered and not named:
+        data = any(_number(cell) is not None for cell in cells)
+        return (None if data else cells), ()
+    holds = f"line {rows[0].line} holds the column numbers 0 to {cells[-1]}"
+    called = named and cells[0].lower() in TOKEN_NAMES
+    if called or not _all_whole(rows[1:], start=int(named)):
+        return cells, (note("csv-header", f"{holds}: read as a header, not as a token's vector"),)
+    if named:  # a word and whole numbers, like all other rows
         return None, ()
-    return cells, ()
+    why = "since all numbers are whole"
+    return None, (note("csv-header", f"{holds}: read as a token's vector, {why}"),)
 
 
 def _counts(cells: list[str]) -> bool:
     return bool(cells) and cells == [str(i) for i in range(len(cells))]
+
+
+def _all_whole(rows: list[Row], start: int) -> bool:
+    cells = (cell.strip() for row in rows for cell in row.cells[start:])
+    return all(cell.lstrip("+-").isdecimal() for cell in cells)
+
+
+def _said_of_tokens(body: list[Row]) -> tuple[Finding, ...]:
+    """A note where a first column without a name is read as tokens, and not all are words."""
+    row = next((row for row in body if not _is_word(row.cells[0])), None)
+    if row is None:
+        return ()
+    holds = f"line {row.line} holds {quoted(row.cells[0])} there"
+    return (note("csv-tokens", f"the first column is read as tokens, not numbers; {holds}"),)
 
 
 def _check_widths(rows: list[Row]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.core.findings import note
+from attn_cli.core.findings import Finding, note
 from attn_cli.errors import InputError
 from attn_cli.formats.content import Content
 from attn_cli.formats.names import listed, quoted
@@ -44,8 +44,7 @@ def parse(text: str) -> Content:
             return _named(value)
     except RecursionError as error:
         raise InputError("is nested too deeply to be read") from error
-    came = "a number" if isinstance(value, TooLarge) else describe(value)
-    raise InputError(f"holds {came} where rows of numbers are expected", hint=_EXPECTED)
+    raise InputError(f"holds {_describe(value)} where rows of numbers are expected", hint=_EXPECTED)
 
 
 def parse_bytes(content: bytes) -> Content:
@@ -98,14 +97,42 @@ def _named(value: dict[str, Any]) -> Content:
     texts = {key: words for key, item in lists.items() if (words := as_texts(item)) is not None}
     arrays = {key: as_array(item, key) for key, item in lists.items() if key not in texts}
     if not arrays:
-        found = f"; found {listed(list(value))}" if value else ""
-        raise InputError(f"holds no lists of numbers{found}", hint=_EXPECTED)
+        raise _no_arrays(value, texts)
     arrays |= {key: np.array(float(item)) for key, item in value.items() if _is_number(item)}
-    others = [key for key in value if key not in arrays and key not in texts]
+    read = {*arrays, *texts}
+    others = {key: _describe(item) for key, item in value.items() if key not in read}
     dtypes = {key: _dtype(array) for key, array in arrays.items()}
-    said = note("ignored-key", f"not read, being no numbers, lists or 'settings': {listed(others)}")
-    findings = (said,) if others else ()
-    return Content("json", arrays, dtypes, texts=texts, settings=settings, findings=findings)
+    return Content(
+        "json",
+        arrays,
+        dtypes,
+        texts=texts,
+        settings=settings,
+        findings=_not_read(list(others)),
+        others=others,
+    )
+
+
+def _no_arrays(value: dict[str, Any], texts: Mapping[str, Any]) -> InputError:
+    """The error for an object without a list of numbers; rows of text were meant to be numbers."""
+    for key, rows in texts.items():
+        if isinstance(rows[0], list) and "token" not in key.lower():
+            row, word = next((i, row[0]) for i, row in enumerate(rows) if row)
+            where = f"row {row}, column 0 of {quoted(key)}"
+            return InputError(f"{where} is {describe(word)} where a number is expected")
+    found = f"; found {listed(list(value))}" if value else ""
+    return InputError(f"holds no lists of numbers{found}", hint=_EXPECTED)
+
+
+def _not_read(keys: list[str]) -> tuple[Finding, ...]:
+    if not keys:
+        return ()
+    said = f"not read, being no numbers, lists or 'settings': {listed(keys)}"
+    return (note("ignored-key", said),)
+
+
+def _describe(value: Any) -> str:
+    return "a number too large for a float64" if isinstance(value, TooLarge) else describe(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -102,6 +102,8 @@ def _header(stream: IO[bytes], size: int) -> tuple[Header, int]:
     prefix = stream.read(8)
     if prefix[:6] != b"\x93NUMPY":
         raise InputError("does not begin like an .npy file")
+    if len(prefix) < 8:
+        raise InputError("ends within its header", hint="is the file cut off?")
     version = tuple(prefix[6:])
     if version not in {(1, 0), (2, 0), (3, 0)}:
         raise InputError(f"is of .npy version {'.'.join(map(str, version))}; 1.0 to 3.0 are known")

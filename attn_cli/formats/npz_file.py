@@ -18,13 +18,18 @@ from numpy.typing import NDArray
 from attn_cli.core.findings import Finding, note
 from attn_cli.errors import InputError
 from attn_cli.formats.content import Content
-from attn_cli.formats.metadata import unpack
+from attn_cli.formats.metadata import RESERVED, unpack
 from attn_cli.formats.names import listed, quoted
+from attn_cli.formats.nested import describe
 from attn_cli.formats.npy_file import plain, read_array
 from attn_cli.formats.raw import check_fits
 
-# Deflate cannot shrink bytes more than this, so a member that claims more is lying.
+# Deflate cannot shrink bytes more than this, so a member that claims more is lying. Other methods
+# can, without end, so beyond a size that harms nobody they are not trusted with more either.
 DEFLATE_RATIO = 1032
+HARMLESS = 1 << 26  # bytes
+
+LOCAL_HEADER, DIRECTORY_END = 30, 22  # bytes that a member and the archive have at least beside
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -45,15 +50,17 @@ def read(path: Path) -> Content:
 
     Arrays of strings become texts; the 0-d strings "settings" and "axes" hold JSON. Members that
     are no .npy are named in a note. InputError names the member that is damaged, encrypted, twice
-    in the archive, or claims more than it can hold or memory can take.
+    in the archive, lies in another one, or claims more than it can hold or memory can take.
     """
     size = path.stat().st_size
     with path.open("rb") as file, _archive(file) as archive:
         members, others = _members(archive, size)
+        _check_layout(file, archive, size)
         held = {name: _read_member(archive, member) for name, member in members.items()}
     words = {name: array for name, array in held.items() if array.dtype.kind == "U"}
     numbers = {name: plain(array) for name, array in held.items() if name not in words}
-    said = unpack({name: str(a.item()) for name, a in words.items() if a.ndim == 0})
+    strings = {name: str(array.item()) for name, array in words.items() if array.ndim == 0}
+    said = unpack(strings)
     lists = {name: array.tolist() for name, array in words.items() if array.ndim}
     return Content(
         "npz",
@@ -63,6 +70,7 @@ def read(path: Path) -> Content:
         settings=said.settings,
         axes=said.axes,
         findings=(*said.findings, *_notes(held, numbers, others)),
+        others={n: describe(s) for n, s in strings.items() if n not in {*RESERVED, *said.texts}},
     )
 
 
@@ -117,17 +125,38 @@ def _members(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, zipfile.Zip
     return members, others
 
 
+def _check_layout(file: IO[bytes], archive: zipfile.ZipFile, size: int) -> None:
+    """InputError where members overlap, or bytes lie before the first or after the directory."""
+    at, before = 0, ""
+    for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
+        begin, name = member.header_offset, quoted(member.filename)
+        if begin < at:
+            raise InputError(f"its members {before} and {name} overlap")
+        if begin and not before:
+            raise InputError(f"its first {begin:,} bytes belong to no member")
+        file.seek(begin)
+        header = file.read(LOCAL_HEADER)
+        if len(header) < LOCAL_HEADER:
+            raise InputError(f"its member {name} lies beyond the end of the file")
+        named, extra = struct.unpack("<HH", header[-4:])
+        at, before = begin + LOCAL_HEADER + named + extra + member.compress_size, name
+    file.seek(max(size - DIRECTORY_END - len(archive.comment), 0))
+    if file.read(4) != b"PK\x05\x06":
+        raise InputError("bytes follow the end of the archive")
+
+
 def _check_claims(member: zipfile.ZipInfo, size: int) -> None:
     name = quoted(member.filename)
     if member.flag_bits & 1:
         raise InputError(f"its member {name} is encrypted")
     packed = min(member.compress_size, size)
-    limits = {zipfile.ZIP_STORED: packed, zipfile.ZIP_DEFLATED: packed * DEFLATE_RATIO}
-    limit = limits.get(member.compress_type, member.file_size)
+    most = packed * DEFLATE_RATIO
+    limits = {zipfile.ZIP_STORED: packed, zipfile.ZIP_DEFLATED: most}
+    limit = limits.get(member.compress_type, max(most, HARMLESS))
     if member.file_size > limit:
         raise InputError(
             f"its member {name} claims {member.file_size:,} bytes, "
-            f"the {packed:,} bytes it takes in the file cannot hold them"
+            f"the {packed:,} bytes it takes in the file are too few for them"
         )
 
 

@@ -43,6 +43,8 @@ def locate(source: str, suffixes: Collection[str]) -> tuple[Path, str]:
 
     InputError says what is there instead, and names the files that may have been meant.
     """
+    if not source:
+        raise InputError("is an empty name where that of a file is expected")
     path = Path(source)
     status = _status(path, suffixes)
     if stat.S_ISDIR(status.st_mode):
@@ -73,6 +75,8 @@ def _status(path: Path, suffixes: Collection[str]) -> os.stat_result:
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
+        if path.is_symlink():
+            raise InputError("is a link to a file that does not exist") from error
         raise InputError("no such file", hint=_meant(path, suffixes)) from error
     except ValueError as error:  # a zero byte
         raise InputError("no file can have this name") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,14 @@ from attn_cli.core.findings import note
 from attn_cli.errors import InputError, UnsupportedError
 from attn_cli.formats.content import Content
 from attn_cli.formats.names import listed, quoted
-from attn_cli.formats.nested import as_array, as_texts
+from attn_cli.formats.nested import DEEPEST, as_array, as_texts, describe
 from attn_cli.formats.raw import as_bool, check_fits
 
 if TYPE_CHECKING:
     import torch
 
 MOST = 100_000  # values in all: a few bytes of pickle can spell a tree without end
+MOST_IN_LISTS = 10_000_000  # and a list; larger arrays are tensors
 
 _INTEGERS = {"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"}
 _PLAIN = {"bool", "float16", "float32", "float64", *_INTEGERS}
@@ -34,9 +34,9 @@ def read(path: Path) -> Content:
     """The tensors of a file that torch.save wrote: one tensor ("x"), or a dict of them.
 
     Dicts, and lists of tensors, are flattened ("layer.0.q"). bfloat16 and float8 are widened
-    exactly to float32. A list of numbers is an array and a list of strings a text; "settings" is
-    a dict; a note names what else the file holds. InputError where it needs pickle, is damaged,
-    or holds tensors that are no plain arrays.
+    exactly to float32. Lists of numbers are arrays, a number is one without axes, lists of strings
+    are texts; "settings" is a dict; a note names what else the file holds. InputError where it
+    needs pickle, is damaged, or holds tensors that are no plain arrays.
     """
     value = _load(path)
     if _is_tensor(value):
@@ -52,21 +52,32 @@ def read(path: Path) -> Content:
 
 def _content(values: dict[str, Any], settings: dict[str, Any]) -> Content:
     arrays, dtypes = _arrays({name: v for name, v in values.items() if _is_tensor(v)})
-    texts = {}
-    others = []
+    texts: dict[str, Any] = {}
+    others: dict[str, str] = {}
     for name, value in values.items():
+        plain = _as_lists(value)
         if name in arrays:
             continue
-        if isinstance(value, list | tuple) and _are_numbers(value):
-            arrays[name] = as_array(list(value), name)
-            dtypes[name] = arrays[name].dtype.name
-        elif (words := _texts(value)) is not None:
+        if isinstance(plain, list) and (words := as_texts(plain)) is not None:
             texts[name] = words
+        elif isinstance(plain, list) and _has_numbers(plain):
+            arrays[name] = as_array(plain, name)
+            dtypes[name] = arrays[name].dtype.name
+        elif type(plain) in (int, float):
+            arrays[name] = np.array(float(plain))
+            dtypes[name] = "float64"
         else:
-            others.append(name)
-    said = note("ignored-key", f"not read, neither tensors nor lists of words: {listed(others)}")
-    findings = (said,) if others else ()
-    return Content("pt", arrays, dtypes, texts=texts, settings=settings, findings=findings)
+            others[name] = describe(plain)
+    said = note("ignored-key", f"not read, neither tensors nor lists: {listed(list(others))}")
+    return Content(
+        "pt",
+        arrays,
+        dtypes,
+        texts=texts,
+        settings=settings,
+        findings=(said,) if others else (),
+        others=others,
+    )
 
 
 def _load(path: Path) -> Any:
@@ -145,15 +156,36 @@ def _is_branch(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _are_numbers(value: Iterable[Any]) -> bool:
-    kinds = set(map(type, value))
-    return kinds == {bool} or (bool(kinds) and kinds <= {int, float})
-
-
-def _texts(value: Any) -> list[Any] | None:
+def _as_lists(value: Any) -> Any:
+    """Lists and tuples, as deep as an array may be, as lists throughout; all else as it is."""
     if not isinstance(value, list | tuple):
-        return None
-    return as_texts([list(row) if isinstance(row, list | tuple) else row for row in value])
+        return value
+    # Level by level and counted: a list may hold itself, or another one twice, and so on down.
+    top: list[Any] = list(value)
+    level = [top]
+    visits = 0
+    for _ in range(DEEPEST):
+        below = []
+        for node in level:
+            visits += len(node)
+            if visits > MOST_IN_LISTS:
+                raise InputError(f"holds lists of more than {MOST_IN_LISTS:,} values")
+            for i, item in enumerate(node):
+                if isinstance(item, list | tuple):
+                    node[i] = list(item)
+                    below.append(node[i])
+        level = below
+    if level:
+        raise InputError(f"holds lists that are nested more than {DEEPEST} deep")
+    return top
+
+
+def _has_numbers(value: list[Any]) -> bool:
+    """Whether nested lists begin with a number, or are empty."""
+    first: Any = value
+    while isinstance(first, list) and first:
+        first = first[0]
+    return isinstance(first, list | int | float)
 
 
 def _arrays(

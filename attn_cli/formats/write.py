@@ -20,6 +20,8 @@ Writer = Callable[
     [IO[bytes], Mapping[str, NDArray[Any]], Mapping[str, str], Mapping[str, str]], None
 ]
 
+OPEN_FILES = Path("/proc/self/fd")
+
 WRITERS: dict[str, Writer] = {".safetensors": safetensors_writer.write, ".npz": npz_file.write}
 
 
@@ -72,16 +74,40 @@ def check_target(path: Path, *, force: bool) -> None:
         raise InputError(f"{name}: its folder cannot be written to")
 
 
+def _nameless(part: Path) -> IO[bytes]:
+    """A file in the folder of `part` without a name, which leaves nothing behind if attn is killed.
+
+    Where the system has none: `part` itself.
+    """
+    if hasattr(os, "O_TMPFILE") and OPEN_FILES.is_dir():
+        try:
+            return open(os.open(part.parent, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")
+        except OSError:  # not on every file system
+            pass
+    return part.open("xb")
+
+
+def _name(file: IO[bytes], part: Path) -> None:
+    """Gives a nameless file its name."""
+    folder = os.open(part.parent, os.O_RDONLY)
+    try:
+        os.link(OPEN_FILES / str(file.fileno()), part.name, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content appears under `path` at once, when all of it is on the disk."""
     target = Path(os.path.realpath(path))  # through a link, so that the link stays one
     part = target.with_name(f".attn-{secrets.token_hex(8)}.part")
     try:
-        with part.open("xb") as file:
+        with _nameless(part) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if not part.exists():
+                _name(file, part)
         part.replace(target)
     except OSError as error:
         raise InputError(

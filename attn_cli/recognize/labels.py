@@ -97,7 +97,7 @@ def _padded(
 
 
 def _nested(tokens: Any) -> bool:
-    return not isinstance(tokens[0], str)
+    return bool(tokens) and not isinstance(tokens[0], str)
 
 
 def _items(tokens: Any) -> list[Sequence[str]]:

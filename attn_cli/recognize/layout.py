@@ -88,6 +88,7 @@ def _three(arrays: Three, roles: Roles, asked: Asked) -> tuple[Three, tuple[Find
 def _split(arrays: Three, roles: Roles, asked: Asked) -> Three:
     q, k, v = arrays
     heads, kv_heads = _head_counts(q.shape[2], k.shape[2], roles, asked)
+    _check_counts(heads, kv_heads, q.shape[2], k.shape[2])
     return (
         split_heads(q, heads, what=f"the width of {roles.label('q')},"),
         split_heads(k, kv_heads, what=f"the width of {roles.label('k')},"),
@@ -103,6 +104,19 @@ def _head_counts(q_width: int, k_width: int, roles: Roles, asked: Asked) -> tupl
     if kv_heads is not None:
         return _fitting("q", q_width, "k", k_width, kv_heads, roles), kv_heads
     return 1, 1
+
+
+def _check_counts(heads: int, kv_heads: int, q_width: int, k_width: int) -> None:
+    if heads % kv_heads:
+        raise InputError(
+            f"q is split into {heads} heads and k into {kv_heads}: the query heads must be a "
+            "multiple of the key/value heads"
+        )
+    if heads == 1 and q_width > k_width and q_width % k_width == 0:
+        raise InputError(
+            f"q has width {q_width} and k has width {k_width}: q · kᵀ needs equal widths",
+            hint="are they several heads side by side? then pass --heads and --kv-heads",
+        )
 
 
 def _fitting(role: str, width: int, other: str, other_width: int, heads: int, roles: Roles) -> int:

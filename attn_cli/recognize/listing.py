@@ -18,7 +18,7 @@ def listing(dump: Dump) -> str:
 
 def fit_to_print(name: str) -> str:
     """A name out of a file as a message shows it: no control characters, no endless length."""
-    return printable(name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…")
+    return printable(name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…") or "''"
 
 
 def some(names: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from attn_cli.masks.padding import Padding
 from attn_cli.recognize.alignment import align_positions
 from attn_cli.recognize.file_masks import file_masks
 from attn_cli.recognize.lengths import key_lengths
-from attn_cli.recognize.origin import speaking_of
+from attn_cli.recognize.origin import MEMORY, speaking_of
 from attn_cli.recognize.question import Question
 from attn_cli.recognize.roles import Roles
 from attn_cli.recognize.settings import Asked
@@ -57,7 +57,9 @@ def find_masking(
     `compares` names positions, which compare those of queries and keys as masks may do.
     """
     batch, _, queries, keys = question.shape
-    expression = _parse(asked.choices.masks)
+    told_by = roles.dump.source if "mask" in asked.from_file else MEMORY
+    with speaking_of(told_by):
+        expression = _parse(asked.choices.masks)
     with speaking_of(roles.dump.source):
         lengths, said = key_lengths(roles, second, batch=batch, keys=keys, cross=question.cross)
         arrays = file_masks(roles, question.shape, asked)
@@ -69,7 +71,8 @@ def find_masking(
     masks: list[Mask] = []
     if expression is not None:
         context = _context(question.shape, aligned.q_offset, lengths, load)
-        masks.append(expression.build(context))
+        with speaking_of(told_by):
+            masks.append(expression.build(context))
     if lengths is not None:
         masks.append(Padding(lengths))
     if arrays.keep is not None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from attn_cli.core.dump import Dump
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.names import (
+    CORE_WORDS,
     INPUT_WORDS,
     STAGE_WORDS,
     looks_like_parameter,
@@ -18,6 +19,7 @@ from attn_cli.core.names import (
     recognise,
 )
 from attn_cli.errors import InputError
+from attn_cli.recognize.kinds import BESIDE, refuse_other_kinds, stray_settings
 from attn_cli.recognize.listing import fit_to_print, listing, some
 from attn_cli.recognize.parameters import Parameters, find_parameters
 from attn_cli.recognize.tables import table_names
@@ -70,6 +72,7 @@ def find_roles(dump: Dump, *, remade: bool = False) -> Roles:
     of them, where two arrays claim one role, and where it holds a model's weights instead.
     """
     known = recognise(_candidates(dump), INPUT_WORDS)
+    refuse_other_kinds(dump, BESIDE)
     parts = [role for role in ("q", "k", "v") if role in known]
     layer = find_parameters(dump) if "x" in known else None
     if "x" in known and (layer is not None or (remade and parts)):
@@ -140,6 +143,7 @@ def find_context(dump: Dump) -> Roles:
 def _check_complete(parts: Sequence[str], dump: Dump) -> None:
     missing = [role for role in ("q", "k", "v") if role not in parts]
     if missing:
+        refuse_other_kinds(dump, missing)
         here = " and ".join(parts)
         raise InputError(
             f"the file has {here} but no {' and no '.join(missing)}: attention needs q, k and v",
@@ -171,6 +175,7 @@ def _one_array(dump: Dump, known: Mapping[str, str]) -> Roles:
             "one-array", f"the only array, {fit_to_print(names[0])}, is read as token vectors"
         )
         return Roles(dump, "token vectors", {"x": names[0]}, (said,))
+    refuse_other_kinds(dump, CORE_WORDS)
     if not names:
         raise InputError("the file holds no numbers to attend over", hint=f"expected {_WANTED}")
     if stages and len(stages) == len(names):
@@ -209,8 +214,12 @@ def _ignored(
     used |= set(token_arrays(dump, used))
     left = [name for name in dump.arrays if name not in used and not _is_stage(name)]
     masks = [name for name in left if "mask" in name.lower()]
-    rest = [name for name in left if name not in masks] + unknown_texts(dump)
+    settings = stray_settings(dump, left)
+    rest = [name for name in left if name not in (*masks, *settings)] + unknown_texts(dump)
     findings = []
+    if settings:
+        message = f'not used: {some(settings)}; settings stand in an object called "settings"'
+        findings.append(Finding("ignored-setting", "warning", message))
     if rest:
         findings.append(note("ignored-arrays", f"not used: {some(rest)}"))
     if masks:

@@ -22,6 +22,7 @@ from attn_cli.core.settings import (
     WeightsLayout,
 )
 from attn_cli.errors import InputError
+from attn_cli.recognize.origin import MEMORY, speaking_of
 
 _LONGEST = 80  # characters of a value that a message shows
 MASK_AXES = ("query,key", "batch,key", "batch,query,key", "head,query,key")
@@ -45,19 +46,20 @@ class Asked:
         return getattr(self.choices, name) is not None and name not in self.from_file
 
 
-def resolve(settings: Mapping[str, Any], choices: Choices) -> Asked:
-    """The choices, with the file's settings where the caller said nothing.
+def resolve(settings: Mapping[str, Any], choices: Choices, source: str = MEMORY) -> Asked:
+    """The choices, with the settings of the file `source` where the caller said nothing.
 
     Raises InputError, naming the setting and its value, for one that is unknown or out of range.
     """
     for name, value in _said(choices).items():
         _check(name, value, option(name))
-    for name in settings:
-        if name not in _CHECKS:
-            raise unknown_name("setting", str(name), tuple(_CHECKS))
     brought = {name: value for name, value in settings.items() if value is not None}
-    for name, value in brought.items():
-        _check(name, value, f"the file's setting {name}")
+    with speaking_of(source):
+        for name in settings:
+            if name not in _CHECKS:
+                raise unknown_name("setting", str(name), NAMES)
+        for name, value in brought.items():
+            _check(name, value, f"the file's setting {name}")
     chosen = _said(choices)
     taken = {name: value for name, value in brought.items() if name not in chosen}
     return Asked(_apply(choices, taken), tuple(taken), _said_note(taken))
@@ -180,3 +182,4 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "relative_bidirectional": (_is_bool, "true or false"),
     "max_distance": (_is_count, "a whole number from 1"),
 }
+NAMES = tuple(_CHECKS)

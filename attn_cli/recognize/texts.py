@@ -29,7 +29,7 @@ def token_arrays(dump: Dump, used: Collection[str]) -> list[str]:
     """The unused arrays that are called like tokens: ids in place of words."""
     free = [name for name in dump.arrays if name not in used]
     known = recognise(free, TEXT_WORDS).values()
-    return [name for name in known if dump.arrays[name].ndim in (1, 2) and dump.arrays[name].size]
+    return [name for name in known if dump.arrays[name].ndim in (1, 2)]
 
 
 def unknown_texts(dump: Dump) -> list[str]:

@@ -52,7 +52,7 @@ def understand(
     that is chosen on the way is a note. Raises InputError, naming the file's own arrays, for what
     is impossible, and for what could be read in more than one way.
     """
-    asked = resolve(_settings_of(dump, weights), choices)
+    asked = resolve(_settings_of(dump, weights), choices, dump.source)
     second = None if context is None else find_context(context)
     parameters = None if weights is None else weights_file(weights)
     positions = find_positions([dump] if weights is None else [dump, weights], asked)

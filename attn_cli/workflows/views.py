@@ -25,13 +25,20 @@ class ViewBuilder:
     inputs: AttentionInputs
     selection: Selection
     views: list[WeightsView] = field(default_factory=list)
+    heads: dict[int, list[int]] = field(init=False)  # what is drawn of each batch item
+
+    def __post_init__(self) -> None:
+        self.heads = {}
+        for batch, head in self.selection.drawn:
+            self.heads.setdefault(batch, []).append(head)
 
     def __call__(self, stage: Seen) -> None:
+        if stage.batch not in self.heads:
+            return
         counted = self.inputs.counted(stage.batch)
-        for batch, head in self.selection.drawn:
-            if batch == stage.batch:
-                seen = np.ones(stage.array.shape[1:], bool) if counted is None else counted[head]
-                self.views.append(self._view(batch, head, stage.array[head], seen))
+        for head in self.heads[stage.batch]:
+            seen = np.ones(stage.array.shape[1:], bool) if counted is None else counted[head]
+            self.views.append(self._view(stage.batch, head, stage.array[head], seen))
 
     def _view(self, batch: int, head: int, weights: Array, seen: NDArray[np.bool_]) -> WeightsView:
         queries = list(self.selection.queries)

@@ -66,10 +66,53 @@ def test_a_row_of_finite_fills_is_no_empty_row() -> None:
     assert the(found, "finite-fill-row").severity == "warning"
     assert the(found, "finite-fill-row").where == Place("masked", 0, 0, 0, 3)
     assert the(found, "finite-fill-row").message.startswith(
-        "2 rows have every key filled with a large negative number"
+        "2 rows see only keys filled with a large negative number instead of −inf, which masks "
+        "nothing: the constant cancels in the softmax (float32 would round the scores away): "
     )
     assert the(found, "finite-fill-row").message.endswith("every head, query 3")
     assert "empty-row" not in codes(found)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    "fill, dtype, words",
+    [
+        (-1e9, "float32", "and beside it float32 rounds the scores away, so that the weights are"),
+        (float(np.finfo(np.float32).min), "float64", "and beside it float64 rounds the scores"),
+        (-65504.0, "float64", "which masks nothing: the constant cancels in the softmax: "),
+        (-65504.0, "float16", "and beside it float16 rounds the scores away"),
+        (-1e9, "float16", "which float16 cannot hold: the weights are NaN: "),
+    ],
+)
+def test_what_a_fill_comes_to(engine: str, fill: float, dtype: str, words: str) -> None:
+    additive = np.zeros((5, 5))
+    additive[3] = fill
+    additive[3, 0] = -np.inf  # that key is hidden in any case
+    found = findings(drawn(2, additive=additive), engine=engine, dtype=dtype)
+    assert words in the(found, "finite-fill-row").message
+
+
+def test_a_sink_takes_what_a_fill_leaves() -> None:
+    additive = np.zeros((5, 5))
+    additive[3] = -1e9
+    found = the(findings(drawn(2, additive=additive, sinks=np.zeros(2))), "finite-fill-row")
+    assert found.severity == "note"
+    assert "and the sink takes all of the weight: every head, query 3" in found.message
+
+
+def test_one_filled_key_is_no_rounding() -> None:
+    additive = np.full((5, 5), -np.inf)
+    additive[:, 0] = -1e9
+    found = the(findings(drawn(2, additive=additive), dtype="float32"), "finite-fill-row")
+    assert "the constant cancels in the softmax (float32 would" in found.message
+
+
+@pytest.mark.parametrize("engine", ["numpy", "torch"])
+def test_a_fill_that_overflows_hides_and_is_no_fault(engine: str) -> None:
+    additive = np.triu(np.full((5, 5), -1e9), 1)
+    found = codes(findings(drawn(2, additive=additive), engine=engine, dtype="float16"))
+    assert "nonfinite" not in found
+    assert "nonfinite-output" not in found
 
 
 def test_a_row_that_minus_inf_empties_is_not_called_filled() -> None:

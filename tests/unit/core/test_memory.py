@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attn_cli.core.memory import available_bytes, require_dense, size
+from attn_cli.core.memory import COSINES, available_bytes, require_dense, size
 from attn_cli.engines import ENGINES
 from attn_cli.errors import InputError
 from tests.agreement.samples import drawn
@@ -16,7 +16,7 @@ from tests.unit.checks.checking import findings
 
 
 def test_what_fits_passes_and_what_is_one_byte_too_large_does_not() -> None:
-    need = 2 * 10 * 20 * 8 * (5 + 3 * 4)
+    need = 2 * 10 * 20 * 8 * (5 + 3 * 4) + 2 * 2 * 8 * (COSINES + 3)
     require_dense((3, 2, 10, 20), copies=5, kept=4, itemsize=8, available=need)
     with pytest.raises(InputError):
         require_dense((3, 2, 10, 20), copies=5, kept=4, itemsize=8, available=need - 1)
@@ -71,3 +71,8 @@ def test_a_run_takes_no_more_than_it_said(dtype: str) -> None:
         tracemalloc.stop()
     copies = peak / (2 * 256 * 256 * (8 if dtype == "float64" else 4))
     assert 3 < copies <= ENGINES["numpy"].can.copies
+
+
+def test_many_heads_are_refused_for_what_comparing_them_takes() -> None:
+    with pytest.raises(InputError, match=r"200,000 × 2 × 2 scores need about 1\.9 TiB"):
+        require_dense((1, 200_000, 2, 2), copies=9, kept=0, itemsize=8, available=2**34)

@@ -27,6 +27,7 @@ def test_an_entry_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyPat
         ("engine", "nunpy", "numpy"),
         ("engine", "pytorch", "torch"),
         ("statistic", "entrpy", "entropy"),
+        ("engine", "NUMPY", "numpy"),
     ],
 )
 def test_a_near_miss_is_suggested(kind: str, name: str, near: str) -> None:

@@ -96,3 +96,15 @@ def test_a_row_of_nan_makes_its_head_nan() -> None:
     weights = np.array([[[NAN, NAN]], [[0.5, 0.5]]])
     cosine = head_cosine(weights, np.zeros((2, 1), bool))
     np.testing.assert_allclose(cosine, [[NAN, NAN], [NAN, 1]], rtol=1e-15)
+
+
+def test_rows_are_compared_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    weights, empty = rng.dirichlet(np.ones(5), size=(3, 11)), rng.random((3, 11)) < 0.2
+    at_once = head_cosine(weights, empty)
+    monkeypatch.setattr("attn_cli.core.rows.AT_ONCE", 4 * 3**2)
+    np.testing.assert_allclose(head_cosine(weights, empty), at_once, rtol=1e-14)
+    norms = np.linalg.norm(weights, axis=-1)
+    both = ~(empty[0] | empty[2])
+    by_row = (weights[0] * weights[2]).sum(-1) / (norms[0] * norms[2])
+    np.testing.assert_allclose(at_once[0, 2], by_row[both].mean(), rtol=1e-14)

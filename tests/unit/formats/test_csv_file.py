@@ -72,6 +72,29 @@ def test_column_numbers_are_a_header_and_said(
     np.testing.assert_array_equal(dump.arrays["x"], [[0.5, 0.6, 0.7], [1, 2, 3]])
 
 
+def test_whole_numbers_among_whole_numbers_are_a_vector_and_said(put: Put) -> None:
+    dump = read(put("x.csv", b"0,1\n1,0\n-1,+2\n"))
+    np.testing.assert_array_equal(dump.arrays["x"], [[0, 1], [1, 0], [-1, 2]])
+    (said,) = dump.findings
+    assert said.code == "csv-header"
+    assert "line 1 holds the column numbers 0 to 1: read as a token's vector" in said.message
+
+
+def test_column_numbers_behind_any_word_are_a_header(put: Put) -> None:
+    dump = read(put("x.csv", b"id,0,1\na,.5,.6\nb,1,2\n"))
+    assert dump.texts == {"tokens": ["a", "b"]}
+    assert [finding.code for finding in dump.findings] == ["csv-header"]
+
+
+@pytest.mark.parametrize("first", ["id", "1_000", "0x10", "null", "true"])
+def test_tokens_that_are_partly_numbers_are_said(put: Put, first: str) -> None:
+    dump = read(put("x.csv", f"{first},3,4\nb,5,6\n7,8,9\n".encode()))
+    assert dump.texts == {"tokens": [first, "b", "7"]}
+    (said,) = dump.findings
+    assert (said.code, said.severity) == ("csv-tokens", "note")
+    assert said.message.endswith("line 3 holds '7' there")
+
+
 WRONG = [
     ("token,d0,d1,d2\nI,1,2,3\nlike,1,2\n", "line 3 has 3 cells, line 1 has 4 cells"),
     ('token,d0\n"two\nlines",1\nb\n', "line 4 has 1 cell, line 1 has 2 cells"),
@@ -114,4 +137,6 @@ def test_utf16_is_named(refuse: Refuse) -> None:
 
 
 def test_endless_cell(refuse: Refuse) -> None:
-    assert "field limit" in refuse("x.csv", b"a" * 200_000 + b",1\n").message
+    error = refuse("x.csv", b"a" * 200_000 + b",1\n")
+    assert "field limit" in error.message
+    assert error.hint == ""

@@ -158,7 +158,7 @@ PLACES = [
     # the whole
     ("[]", "holds an empty list: there are no tokens"),
     ("3", "holds the number 3 where rows of numbers are expected"),
-    ("1e999", "holds a number where rows of numbers are expected"),
+    ("1e999", "holds a number too large for a float64 where rows of numbers are expected"),
     ("null", "holds null where rows of numbers are expected"),
     ("{}", "holds no lists of numbers"),
     ('{"tokens": ["a"]}', "holds no lists of numbers; found 'tokens'"),
@@ -184,3 +184,20 @@ def test_hostile_names_are_escaped(refuse: Refuse) -> None:
 def test_long_names_are_cut(refuse: Refuse) -> None:
     error = refuse("x.json", b'{"' + b"n" * 5000 + b'": [[null]]}')
     assert len(error.message) < 200
+
+
+def test_rows_of_text_are_no_numbers(refuse: Refuse) -> None:
+    error = refuse("x.json", b'{"x": [["0.5", "1"]], "tokens": [["a", "b"]]}')
+    assert error.message == "row 0, column 0 of 'x' is the text '0.5' where a number is expected"
+
+
+def test_what_is_not_read_is_told_apart(put: Put) -> None:
+    text = '{"x": [[1]], "mask": "causal", "bias": null, "about": {"a": 1}, "n": 1e999, "b": true}'
+    dump = read(put("x.json", text.encode()))
+    assert dump.others == {
+        "mask": "the text 'causal'",
+        "bias": "null",
+        "about": "an object",
+        "n": "a number too large for a float64",
+        "b": "true",
+    }

@@ -147,3 +147,7 @@ def test_file_larger_than_memory_is_refused_before_it_is_read(
     for unknown_or_enough in (None, 96):
         monkeypatch.setattr(raw, "available_bytes", lambda free=unknown_or_enough: free)
         np.testing.assert_array_equal(read(put("x.npy", npy_bytes(X))).arrays["x"], X)
+
+
+def test_a_file_that_ends_in_its_magic(refuse: Refuse) -> None:
+    assert refuse("x.npy", b"\x93NUMPY\x01").message == "ends within its header"

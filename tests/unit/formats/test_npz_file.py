@@ -86,6 +86,18 @@ def test_other_members_are_said(put: Put) -> None:
     assert r"'README\n.txt', 'folder/'" in said.message
 
 
+def test_a_comment_of_the_archive_is_no_trailing_byte(put: Put) -> None:
+    stream = io.BytesIO(savez(q=X))
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.comment = b"by hand"
+    assert list(read(put("x.npz", stream.getvalue())).arrays) == ["q"]
+
+
+def test_single_strings_are_told_apart(put: Put) -> None:
+    dump = read(put("x.npz", savez(x=X, mask=np.array("causal"), settings=np.array("{}"))))
+    assert dump.others == {"mask": "the text 'causal'"}
+
+
 @pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 here")
 def test_longdouble_is_narrowed_and_said(put: Put) -> None:
     dump = read(put("x.npz", savez(q=X.astype(np.longdouble), k=X)))
@@ -111,6 +123,14 @@ def declared(content: bytes, field: tuple[int, int], value: int) -> bytes:
     changed = bytearray(content)
     at = content.index(b"PK\x01\x02") + field[0]
     changed[at : at + field[1]] = value.to_bytes(field[1], "little")
+    return bytes(changed)
+
+
+def overlapping(content: bytes) -> bytes:
+    """`content` whose directory says of its last member that it lies where the first one does."""
+    changed = bytearray(content)
+    at = content.rindex(b"PK\x01\x02") + 42
+    changed[at : at + 4] = bytes(4)
     return bytes(changed)
 
 
@@ -176,6 +196,14 @@ BAD = [
         declared(savez(q=X), SIZE, 225),
         "its member 'q.npy' claims 225 bytes, the 224 bytes it takes in the file",
     ),
+    (
+        "bomb without a ratio",
+        zipped(("q.npy", npy_bytes(np.zeros((3000, 3000)))), method=zipfile.ZIP_BZIP2),
+        "its member 'q.npy' claims 72,000,128 bytes, the",
+    ),
+    ("bytes before", b"#!" + savez(q=X), "its first 2 bytes belong to no member"),
+    ("bytes after", savez(q=X) + b"\0", "bytes follow the end of the archive"),
+    ("overlap", overlapping(savez(k=X, q=X)), "its members 'k.npy' and 'q.npy' overlap"),
     ("hostile name", zipped(("\x1b[31m\n.npy", b"x")), r"'\x1b[31m\n.npy': does not begin like"),
 ]
 

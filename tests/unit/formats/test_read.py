@@ -133,6 +133,12 @@ def test_link_to_itself(tmp_path: Path) -> None:
         read(str(tmp_path / "x.json"))
 
 
+def test_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x.json").symlink_to(tmp_path / "y.json")
+    with pytest.raises(InputError, match=r"x\.json: is a link to a file that does not exist"):
+        read(str(tmp_path / "x.json"))
+
+
 def test_link_is_followed(put: Put, tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(put("x.json", ROWS))
     assert read(str(tmp_path / "link.json")).arrays["x"].shape == (2, 2)
@@ -141,7 +147,7 @@ def test_link_is_followed(put: Put, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "source, said",
     [
-        ("", "'': is a directory"),
+        ("", "'': is an empty name where that of a file is expected"),
         ("a\0b.json", r"a\x00b.json: no file can have this name"),
         (f"{'x' * 300}.json", "cannot be read: File name too long"),
         ("\x1b[31m\u202e.json", r"\x1b[31m\u202e.json: no such file"),

@@ -39,16 +39,51 @@ def test_dict_is_flattened(put: Put) -> None:
         "context_tokens": (("a",), ("b", "c")),
         "lengths": [3, 2],
         "settings": {"heads": 2},
+        "mask": ((1, 0), [1, 1]),
         "epoch": 3,
+        "model": "gpt",
     }
     dump = read(put("x.pt", saved(value)))
-    assert list(dump.arrays) == ["q", "layers.0.k", "attentions.0", "attentions.1", "lengths"]
+    tensors = ["q", "layers.0.k", "attentions.0", "attentions.1"]
+    assert list(dump.arrays) == [*tensors, "lengths", "mask", "epoch"]
+    np.testing.assert_array_equal(dump.arrays["mask"], [[1, 0], [1, 1]])
+    assert dump.arrays["epoch"].shape == ()
+    assert dump.others == {"model": "the text 'gpt'"}
     assert dump.texts == {"tokens": ["a", "b"], "context_tokens": [["a"], ["b", "c"]]}
     assert dump.settings == {"heads": 2}
     np.testing.assert_array_equal(dump.arrays["lengths"], [3, 2])
     (said,) = dump.findings
     assert said.code == "ignored-key"
-    assert said.message.endswith(": 'epoch'")
+    assert said.message.endswith(": 'model'")
+
+
+def endless() -> list[Any]:
+    """A list that holds itself."""
+    value: list[Any] = [1]
+    value[0] = value
+    return value
+
+
+def doubled() -> list[Any]:
+    """Two references to a list of two references, and so on: 2^31 numbers in few bytes."""
+    value: list[Any] = [1, 1]
+    for _ in range(30):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        ([[1, 2], [3]], "row 1 of 'x' has 1 number, row 0 has 2"),
+        ([[1, "a"]], "row 0, column 1 of 'x' is the text 'a' where a number is expected"),
+        (endless(), "holds lists that are nested more than 32 deep"),
+        (doubled(), "holds lists of more than 10,000,000 values"),
+    ],
+    ids=["ragged", "text", "endless", "doubled"],
+)
+def test_lists_that_are_no_arrays(refuse: Refuse, value: list[Any], message: str) -> None:
+    assert refuse("x.pt", saved({"x": value})).message == message
 
 
 DTYPES = [

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import IO, Any
 
@@ -138,6 +141,31 @@ def test_a_failed_write_leaves_nothing(
         assert str(caught.value) == f"{path}: cannot be written: No space left on device"
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name")
+def test_a_write_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys, numpy as np\n"
+        "from pathlib import Path\n"
+        "from attn_cli.formats import write as it\n"
+        "def half(file, *_):\n"
+        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "it.WRITERS['.npz'] = half\n"
+        "it.write(Path(sys.argv[1]), {'x': np.ones(2)})\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.npz")], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_without_a_name_are_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attn_cli.formats.write.OPEN_FILES", tmp_path / "none")
+    write(tmp_path / "x.npz", {"x": np.ones(2)})
+    np.testing.assert_array_equal(read(str(tmp_path / "x.npz")).arrays["x"], [1, 1])
+    assert list(tmp_path.iterdir()) == [tmp_path / "x.npz"]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ def dump_of(
     source: Any = "file.npz",
     unnamed: Any = False,
     axes: Any = None,
+    others: Any = None,
     **arrays: Any,
 ) -> Dump:
     """A dump of these arrays; `dtypes` for those that a file holds in another precision."""
@@ -35,6 +36,7 @@ def dump_of(
         texts=texts or {},
         settings=settings or {},
         axes=axes or {},
+        others=others or {},
     )
 
 

@@ -104,6 +104,7 @@ def test_the_only_array_may_be_called_tokens() -> None:
             "tokens at item 0 has length 1, and there are 2",
         ),
         ({"tokens": [["a", "b"]]}, {"x": normal(2, 2, 4)}, "1 lists for 2 batch items"),
+        ({}, {"x": normal(3, 4), "tokens": np.zeros(0)}, "tokens has length 0, and there are 3"),
         (
             {"tokens": list("abc")},
             qkv((2, 6), (5, 6)),

@@ -95,6 +95,8 @@ def test_key_value_heads_follow_from_the_width() -> None:
         ([(2, 4, 5, 8), (2, 2, 5, 8)], {"kv_heads": 4}, "--kv-heads is 4, and k already has 2"),
         ([(6, 4, 5), (2, 4, 5)], {"heads": 2}, "--heads is 2, and q already has 6 heads"),
         ([(2, 4, 5, 8), (2, 3, 5, 8)], {}, "q has 4 heads, k has 3"),
+        ([(4, 12)], {"heads": 4, "kv_heads": 3}, "q is split into 4 heads and k into 3"),
+        ([(4, 12), (4, 8)], {"kv_heads": 2}, "q is split into 3 heads and k into 2"),
         ([(2, 3, 4, 5), (1, 3, 4, 5)], {}, "2, 1 and 1 batch items"),
         ([(2, 3, 4), (4, 4)], {}, r"q \(2, 3, 4\), k \(4, 4\), v \(4, 4\)"),
         ([(8,)], {}, r"q has shape \(8,\): expected \(length, width\)"),
@@ -105,6 +107,12 @@ def test_key_value_heads_follow_from_the_width() -> None:
 def test_what_does_not_fit(three: list[Shape], choices: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(dump_of(**qkv(*three)), **choices)
+
+
+def test_a_wider_query_may_be_several_heads() -> None:
+    with pytest.raises(InputError, match="q has width 12 and k has width 6") as caught:
+        read(dump_of(**qkv((2, 4, 12), (2, 4, 6))))
+    assert "--heads and --kv-heads" in caught.value.hint
 
 
 def test_heads_in_the_place_of_the_length_suggest_the_layout() -> None:

@@ -97,3 +97,24 @@ def test_an_unknown_setting_lists_the_known() -> None:
 def test_settings_of_4d_input_are_those_of_its_shape() -> None:
     settings = read(dump_of(**qkv((2, 6, 4, 8), (2, 3, 4, 8)))).settings
     assert (settings.heads, settings.kv_heads, settings.layout) == (6, 3, "bhld")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"head": 2},
+        {"heads": 0},
+        {"mask": "causl"},
+        {"mask": ""},
+        {"mask": "window(3, bth)"},
+        {"mask": "documents(1, 1)"},
+    ],
+)
+def test_errors_in_the_settings_of_a_file_name_the_file(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"^file\.npz: "):
+        read(dump_of(x=normal(3, 4), settings=settings))
+
+
+def test_errors_in_what_the_caller_said_do_not() -> None:
+    with pytest.raises(InputError, match=r"^there is no mask"):
+        read(dump_of(x=normal(3, 4), settings={"mask": "causal"}), masks=("causl",))

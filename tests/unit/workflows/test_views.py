@@ -45,6 +45,14 @@ def test_few_tokens_have_a_cell_each(engine: str) -> None:
         assert view.query_ranges == tuple(range(i, i + 1) for i in range(5))
 
 
+def test_a_large_batch_is_not_searched_for_every_item() -> None:
+    inputs = drawn(2, batch=3, heads=3)
+    builder = ViewBuilder(inputs, select(inputs, items=(2, 0), heads=(1,), queries=None))
+    assert builder.heads == {0: [1], 2: [1]}
+    ENGINES["numpy"].run(inputs, Ask(watch={"weights": [builder]}))
+    assert [(view.batch, view.head) for view in builder.views] == [(0, 1), (2, 1)]
+
+
 def test_chosen_heads_and_queries_alone_are_drawn() -> None:
     inputs = drawn(2, batch=2, heads=3)
     (view,) = views(inputs, items=(1,), heads=(2,), queries=(1, 4))
