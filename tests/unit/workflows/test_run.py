@@ -94,7 +94,7 @@ def test_progress_is_told(samples: Path) -> None:
         (RunOptions(heads_shown=(2,)), "there is no head 2: this run has 2"),
         (RunOptions(engine="nunpy"), "did you mean 'numpy'"),
         (RunOptions(dtype="bfloat16"), "does not compute in bfloat16"),
-        (RunOptions(device="cuda"), "engine numpy runs on cpu, not on 'cuda'"),
+        (RunOptions(device="cuda"), "engine numpy runs on cpu, not on cuda"),
         (RunOptions(engine="torch", device="nowhere"), "device 'nowhere'"),
         (RunOptions(values=("merge",)), "did you mean 'merged'"),
         (RunOptions(choices=Choices(heads=3)), "does not split into 3 heads"),
