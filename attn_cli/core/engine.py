@@ -85,7 +85,7 @@ def require(engine: Engine, ask: Ask, *, others: Callable[[], Sequence[Engine]])
     if engine.can.devices != ("any",) and family not in engine.can.devices:
         able = [o.name for o in others() if o.can.devices == ("any",) or family in o.can.devices]
         raise UnsupportedError(
-            f"engine {engine.name} runs on {', '.join(engine.can.devices)}, not on {ask.device!r}",
+            f"engine {engine.name} runs on {', '.join(engine.can.devices)}, not on {ask.device}",
             hint=_instead("--engine", able),
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attn_cli.errors import InputError
 
-COSINES = 6  # how many (H, H) are in work while the heads are compared
+COSINES = 8  # how many (H, H) are in work while the heads are compared
 
 
 def available_bytes() -> int | None:

@@ -74,5 +74,5 @@ def test_a_run_takes_no_more_than_it_said(dtype: str) -> None:
 
 
 def test_many_heads_are_refused_for_what_comparing_them_takes() -> None:
-    with pytest.raises(InputError, match=r"200,000 × 2 × 2 scores need about 1\.9 TiB"):
+    with pytest.raises(InputError, match=r"200,000 × 2 × 2 scores need about 2\.6 TiB"):
         require_dense((1, 200_000, 2, 2), copies=9, kept=0, itemsize=8, available=2**34)
