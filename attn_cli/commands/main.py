@@ -6,13 +6,21 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from attn_cli.commands.options import EXIT_CODES
-from attn_cli.commands.output import drop_stdout, encoding, escape_unencodable, say, write
+from attn_cli.commands.output import (
+    drop_stdout,
+    encoding,
+    escape_unencodable,
+    open_closed_streams,
+    say,
+    write,
+)
 from attn_cli.commands.version import show_version
 from attn_cli.errors import AttnError, ExitCode
 
@@ -30,6 +38,7 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
 def entry() -> None:
     """The console script."""
+    open_closed_streams()
     escape_unencodable()
     try:
         code = main()
@@ -59,9 +68,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refused("memory ran out", "give fewer tokens or heads", json=json)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # Typer makes the second of the first, with code 1
         drop_stdout()
         return ExitCode.OK
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        drop_stdout()  # Typer's own help found it full
+        return _refused(f"cannot write to standard output: {error.strerror}", "", json=json)
 
 
 def _called(arguments: list[str]) -> int:
@@ -117,7 +131,8 @@ def _refused(message: str, hint: str, *, json: bool) -> ExitCode:
 
     message, hint = clean(message), clean(hint)
     if json:
-        write(json_text(error_fields(message, hint), encoding()))
+        with suppress(AttnError):  # stdout takes nothing: then stderr says it alone
+            write(json_text(error_fields(message, hint), encoding()))
         say(f"attn: {message}" + (f" ({hint})" if hint else ""))
     else:
         say(f"attn: {message}" + (f"\n      {hint}" if hint else ""))

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from attn_cli.errors import AttnError
 
@@ -30,8 +31,10 @@ def encoding() -> str:
 
 
 def say(line: str) -> None:
-    """One line to stderr."""
-    sys.stderr.write(line + "\n")
+    """One line to stderr; where that is gone, to nobody."""
+    with suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
 
 
 def drop_stdout() -> None:
@@ -39,6 +42,16 @@ def drop_stdout() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def open_closed_streams() -> None:
+    """Standard streams that the caller closed (`>&-`) become the null device.
+
+    Otherwise Python has None in their place, and the next file that is opened takes their number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
 def escape_unencodable() -> None:

@@ -113,6 +113,52 @@ def test_the_exit_code_survives_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert done.stderr == b"1\n"
 
 
+@pytest.mark.parametrize("command", ["--help", "run --help", "run --list masks"])
+def test_help_may_be_cut_short(command: str) -> None:
+    script = f"({sys.executable} -m attn_cli {command}; echo $? >&2) | true"
+    done = subprocess.run(["bash", "-c", script], env=environment(), capture_output=True)
+    assert done.stderr == b"0\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_fault(closed: str, samples: Path, tmp_path: Path) -> None:
+    save = f"--save {tmp_path}/x.npz" if closed.startswith("<&- ") else ""
+    script = f"{sys.executable} -m attn_cli run {samples}/apple.json {save} {closed}"
+    done = subprocess.run(["bash", "-c", script], env=environment(), capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    assert (tmp_path / "x.npz").exists() == bool(save)
+    script = f"{sys.executable} -m attn_cli run none.json {closed}"
+    done = subprocess.run(["bash", "-c", script], env=environment(), capture_output=True)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
+def test_help_on_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*ATTN, *arguments], env=environment(), stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"attn: cannot write to standard output: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_an_error_that_has_nowhere_to_go_as_json_is_said_on_stderr() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*ATTN, "run", "none.json", "--json"],
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"attn: none.json: no such file\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_is_one_line(samples: Path) -> None:
     with Path("/dev/full").open("wb") as full:

@@ -134,7 +134,7 @@ SYNTAX = [
     ("window(3 both)", "column 7, '3 both)'", "& | ~"),
     ("causal（3）", "column 6, '（3）'", "& | ~"),
     ("file('m.npy", "column 5", "& | ~"),
-    ("/tmp/m.npy", "column 0, '/tmp/m.npy'", 'file("m.npy")'),
+    ("/data/m.npy", "column 0, '/data/m.npy'", 'file("m.npy")'),
     ("causal\x00", r"character '\x00' at column 6", "& | ~"),
     ("file('\x1b[31m')", r"character '\x1b' at column 6", "& | ~"),
     ("causal\ud800", r"character '\ud800' at column 6", "& | ~"),
