@@ -68,9 +68,10 @@ def checked(what: str, option: str, wanted: tuple[int, ...] | None, size: int) -
 
 
 def narrowed(stage: Stage, chosen: Mapping[str, tuple[int, ...]]) -> Stage:
-    """The stage at the chosen indices of its axes; k and v stay whole."""
+    """The stage at the chosen indices of its axes; k and v keep their heads, which are shared."""
     array = stage.array
+    shared = "key" in stage.axes and "query" not in stage.axes
     for axis, name in enumerate(stage.axes):
-        if name in chosen and not ("key" in stage.axes and "query" not in stage.axes):
+        if name in chosen and (name == "batch" or not shared):
             array = array.take(chosen[name], axis)
     return replace(stage, array=array)

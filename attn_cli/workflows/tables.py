@@ -102,29 +102,36 @@ def _unusual(trace: Trace, batch: int, head: int, queries: Array) -> Iterator[tu
 
 def head_rows(trace: Trace, selection: Selection) -> tuple[HeadRow, ...]:
     """The selected heads with their means; a NaN row makes its head's means NaN."""
+    means = {name: _means(trace, name) for name in ROW_NUMBERS}
+    cosine, empty = _mean_cosine(trace), trace.empty.sum(-1)
     return tuple(
         HeadRow(
             batch=batch,
             head=head,
-            means={name: _mean(trace, name, batch, head) for name in ROW_NUMBERS},
-            mean_cosine=_mean_cosine(trace, batch, head),
-            empty_rows=int(trace.empty[batch, head].sum()),
+            means={name: float(values[batch, head]) for name, values in means.items()},
+            mean_cosine=float(cosine[batch, head]),
+            empty_rows=int(empty[batch, head]),
         )
         for batch, head in selection.pairs
     )
 
 
-def _mean(trace: Trace, name: str, batch: int, head: int) -> float:
-    """The mean over the rows where the number is defined; empty rows are left out."""
-    defined = ~trace.empty[batch, head]
+def _means(trace: Trace, name: str) -> Array:
+    """(B, H): the mean over the rows where the number is defined; empty rows are left out."""
+    defined = ~trace.empty
     if name == "normalized_entropy":
-        defined = defined & (trace.stats["visible_keys"][batch, head] > 1)
-    values = trace.stats[name][batch, head][defined]
-    return float(values.mean()) if values.size else float("nan")
+        defined = defined & (trace.stats["visible_keys"] > 1)
+    return _mean(trace.stats[name], defined)
 
 
-def _mean_cosine(trace: Trace, batch: int, head: int) -> float:
-    """The mean cosine with the other heads; NaN where there is no other."""
+def _mean_cosine(trace: Trace) -> Array:
+    """(B, H): the mean cosine with the other heads; NaN where there is no other."""
     assert trace.cosine is not None
-    others = np.delete(trace.cosine[batch, head], head)
-    return float(others.mean()) if others.size else float("nan")
+    return _mean(trace.cosine, ~np.eye(trace.cosine.shape[-1], dtype=bool))
+
+
+def _mean(values: Array, counts: NDArray[np.bool_]) -> Array:
+    """The mean over the last axis of what counts, NaN where nothing does."""
+    number = np.broadcast_to(counts, values.shape).sum(-1)
+    total = np.where(counts, values, 0).sum(-1, dtype=np.float64)
+    return np.where(number > 0, total / np.maximum(number, 1), np.nan)

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from attn_cli.core.results import HeadRow, RunResult
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.numbers import ERROR, NAN, entropy, number, percent
+from attn_cli.render.terminal.prose import counted, hanging
 from attn_cli.render.terminal.table import Column, Layout, table
 
+MOST = 64  # heads; a model of more has too many to look through
 FIRST_TO_GO = ("distance", "on key 0")  # what a narrow screen leaves out
 
 
 def heads(result: RunResult, screen: Screen, *, bits: bool) -> Iterator[Text]:
     """One line a head: means over its rows that are not empty; entropy in nats or bits.
 
-    Nothing where no head has a row with a statistic.
+    The first 64, and how many more there are. Nothing where no head has a row with a statistic.
     """
+    more = len(result.heads) - MOST
+    result = replace(result, heads=result.heads[:MOST])
     full = _columns(result, screen, bits=bits, short=False)
     short = _columns(result, screen, bits=bits, short=True)
     narrow = [column for column in short if column.title not in FIRST_TO_GO]
     layouts = [Layout(full), Layout(full, 2), Layout(short, 2), Layout(narrow, 2)]
     if len(full) > 1:
         yield table(layouts, screen)
+    if len(full) > 1 and more > 0:
+        words = (
+            f"{counted(more, 'head')} more: --head and --item pick which to show, --json has all"
+        )
+        yield hanging(screen.text(words, "dim"), screen, indent=2)
 
 
 def _columns(result: RunResult, screen: Screen, *, bits: bool, short: bool) -> Sequence[Column]:

@@ -39,6 +39,7 @@ class Detail:
     keys: int = 3  # how many keys a row looks at
     position: bool = True  # mean distance and the weight on the first key
     effective: bool = True
+    brief: bool = False  # why a row is shown, in a word
 
     @property
     def token(self) -> int:
@@ -60,7 +61,9 @@ DETAILS = (  # the richest first: what a narrow screen leaves out goes in this o
     Detail(position=False, short=True, keys=1),
     Detail(position=False, short=True, keys=1, effective=False),
     Detail(position=False, short=True, keys=0, effective=False),
+    Detail(position=False, short=True, keys=0, effective=False, brief=True),
 )
+BRIEF = {"most focused": "focused", "most spread": "spread", "looks farthest": "far"}
 
 
 def rows(result: RunResult, names: Names, *, bits: bool) -> Iterator[Text]:
@@ -130,9 +133,15 @@ def _layout(
         looks = [_looks_at(line, names, detail) for line in lines]
         columns.append(Column("looks at", looks, "left"))
     if any(line.why for line in lines):
-        why = [screen.text(line.why, "dim") for line in lines]
+        why = [screen.text(_why(line.why, detail), "dim") for line in lines]
         columns.append(Column("why shown", why, "left"))
     return Layout(columns, detail.gap)
+
+
+def _why(why: str, detail: Detail) -> str:
+    for long, short in BRIEF.items() if detail.brief else ():
+        why = why.replace(long, short)
+    return why
 
 
 def _is_lost(row: Row) -> bool:

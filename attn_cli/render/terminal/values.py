@@ -52,10 +52,10 @@ def _heading(name: str, stage: Stage, screen: Screen) -> Text:
 
 
 def _indices(stage: Stage, chosen: Mapping[str, tuple[int, ...]]) -> Mapping[str, Sequence[int]]:
-    """Axis → the index in the run of each position: k and v are whole, the rest narrowed."""
-    whole = "key" in stage.axes and "query" not in stage.axes
+    """Axis → the index in the run of each position: k and v keep their heads, which are shared."""
+    shared = "key" in stage.axes and "query" not in stage.axes
     return {
-        axis: range(size) if whole else chosen.get(axis, range(size))
+        axis: range(size) if shared and axis != "batch" else chosen.get(axis, range(size))
         for axis, size in zip(stage.axes, stage.array.shape, strict=True)
     }
 

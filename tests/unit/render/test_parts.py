@@ -9,7 +9,7 @@ import numpy as np
 from rich.cells import cell_len
 
 from attn_cli.core.findings import Finding, note
-from attn_cli.core.trace import StageShape
+from attn_cli.core.trace import Stage, StageShape
 from attn_cli.render.terminal.findings import findings
 from attn_cli.render.terminal.header import header
 from attn_cli.render.terminal.heads import heads
@@ -84,6 +84,14 @@ def test_heads_are_means_with_their_cosine() -> None:
     assert " ".join(lines[1].split()) == "head 0 0.329 46% 1.54 0.855 0.3 0.380 0.777"
 
 
+def test_many_heads_are_cut_and_counted() -> None:
+    case = result(apple())
+    many = replace(case, heads=tuple(replace(case.heads[0], head=i) for i in range(70)))
+    lines = drawn(heads(many, terminal(120), bits=False), terminal(120))
+    assert lines[-2].startswith("head 63 ")
+    assert lines[-1] == "6 heads more: --head and --item pick which to show, --json has all"
+
+
 def test_one_head_has_no_cosine_and_no_distance_without_positions() -> None:
     case = result(random((1, 1, 3, 4)))
     blank = [replace(h, means=dict(h.means) | {"mean_distance": np.nan}) for h in case.heads]
@@ -152,6 +160,18 @@ def test_values_of_chosen_heads_and_queries_keep_their_names() -> None:
     lines = drawn(values(narrowed, names(narrowed, terminal(80))), terminal(80))
     assert lines[1] == "head 1"
     assert lines[3].split() == ["苹果", "0.49965", "0.09938", "0.40098"]
+
+
+def test_keys_of_chosen_items_keep_their_index_and_all_their_heads() -> None:
+    case = result(random((3, 2, 4, 4), values=("weights",)))
+    keys = Stage(np.zeros((1, 2, 4, 3)), ("batch", "head", "key", "d_k"), "float64")
+    chosen = {"batch": (2,), "head": (1,), "query": (0,)}
+    narrowed = replace(case, values={"k": keys}, chosen=chosen)
+    lines = drawn(values(narrowed, names(narrowed, terminal(80))), terminal(80))
+    assert [line for line in lines if line.startswith("item")] == [
+        "item 2, head 0",
+        "item 2, head 1",
+    ]
 
 
 def test_long_values_show_their_ends() -> None:

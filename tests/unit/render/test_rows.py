@@ -105,3 +105,13 @@ def test_rows_that_nobody_chose_are_not_left_out() -> None:
     chosen = {"batch": (0,), "head": (0,), "query": (0, 7, 30, 49)}
     shown = lines(replace(case, chosen=chosen, rows_total=4), terminal(100))
     assert [line.strip() for line in shown if "more" in line] == ["… 1 more"]
+
+
+def test_why_a_row_is_shown_is_brief_where_there_is_no_room() -> None:
+    case = result(random((2, 2, 60, 4)))
+    why = "first, most focused, looks farthest"
+    long = replace(case, shown_rows=tuple(replace(row, why=why) for row in case.shown_rows))
+    assert any(line.endswith(why) for line in lines(long, terminal(100)))
+    narrow = lines(long, terminal(80))
+    assert max(map(cell_len, narrow)) <= 80
+    assert any(line.endswith("first, focused, far") for line in narrow)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from attn_cli.core.trace import Stage
 from attn_cli.errors import InputError
-from attn_cli.workflows.selection import PAIRS_SHOWN, select
+from attn_cli.workflows.selection import PAIRS_SHOWN, narrowed, select
 from tests.agreement.samples import drawn
 
 INPUTS = drawn(1, batch=3, heads=4, queries=6)
@@ -38,3 +40,11 @@ def test_an_index_that_is_not_there(option: str, wanted: tuple[int, ...], words:
     nothing: dict[str, tuple[int, ...] | None] = {"items": None, "heads": None, "queries": None}
     with pytest.raises(InputError, match=words):
         select(INPUTS, **{**nothing, option: wanted})
+
+
+def test_keys_are_narrowed_to_the_items_and_keep_their_heads() -> None:
+    chosen = {"batch": (2,), "head": (1,), "query": (0, 3)}
+    k = Stage(np.zeros((3, 2, 6, 4)), ("batch", "head", "key", "d_k"), "float64")
+    q = Stage(np.zeros((3, 4, 6, 4)), ("batch", "head", "query", "d_k"), "float64")
+    assert narrowed(k, chosen).array.shape == (1, 2, 6, 4)
+    assert narrowed(q, chosen).array.shape == (1, 1, 2, 4)
