@@ -9,7 +9,7 @@ import numpy as np
 from attn_cli.core.findings import Finding, Place
 from attn_cli.core.trace import Trace
 
-IDENTICAL = 1e-9  # 1 − mean cosine at or below this
+IDENTICAL = 1e-12  # 1 − mean cosine at or below this: weights that differ by a millionth are not
 
 
 def head_findings(trace: Trace) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from attn_cli.core.findings import Place
 from attn_cli.core.inputs import AttentionInputs
 
 SHOWN = 5
+LONGEST = 40  # characters of a token that a sentence shows
 
 
 def first_place(hit: NDArray[np.bool_], stage: str | None = None) -> Place:
@@ -56,7 +57,10 @@ def key_name(inputs: AttentionInputs, batch: int, key: int) -> str:
 
 
 def _named(index: int, tokens: Sequence[str]) -> str:
-    return f"{index} {tokens[index]!r}" if tokens else str(index)
+    if not tokens:
+        return str(index)
+    token = tokens[index]
+    return f"{index} {token if len(token) <= LONGEST else token[: LONGEST - 1] + '…'!r}"
 
 
 _TOKEN, _QUERY, _KEY = ("batch", "query"), ("batch", "head", "query"), ("batch", "head", "key")

@@ -35,6 +35,15 @@ def test_identical_heads(engine: str, dtype: str) -> None:
     assert found.where == Place("weights", 0, 1, 2)
 
 
+def test_heads_that_are_both_nearly_one_hot_are_not_identical() -> None:
+    """Two tokens as wide as a head of a real model: both heads look at themselves alone."""
+    x = np.random.default_rng(2).normal(size=(1, 8, 2, 64))
+    inputs = AttentionInputs(x, x, x)
+    found = findings(replace(inputs, mask=built("causal", inputs)))
+    assert "saturated-row" in codes(found)
+    assert "identical-heads" not in codes(found)
+
+
 def test_more_pairs_are_counted_and_one_item_is_not_named() -> None:
     message = the(findings(twins((0, 2), (0, 3), batch=1)), "identical-heads").message
     assert message == "heads 0 and 2 have the same weights in every row (2 more such pairs)"

@@ -54,6 +54,13 @@ def test_tokens_are_named_and_escaped() -> None:
     assert "\x1b" not in found.message
 
 
+def test_long_tokens_are_cut() -> None:
+    inputs = emptied([(0, 0, 1)], batch=1, heads=1, queries=2, keys=2)
+    tokens = (("a", "b" * 1_000_000),)
+    found = the(findings(replace(inputs, labels=Labels(tokens, tokens))), "empty-row")
+    assert found.message.endswith(f"query 1 '{'b' * 39}…'")
+
+
 def test_no_empty_row_is_not_spoken_of() -> None:
     assert "empty-row" not in codes(findings(emptied([])))
 
