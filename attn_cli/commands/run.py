@@ -151,15 +151,17 @@ def _present(
 
 
 def _screen(result: RunResult | ModelResult, options: RunOptions, *, bits: bool) -> str:
-    from attn_cli.core.model_results import ModelResult
+    from attn_cli.core.results import RunResult
     from attn_cli.render.terminal.console import screen_for
-    from attn_cli.render.terminal.model import model_screen
-    from attn_cli.render.terminal.run import run_screen
 
     screen = screen_for(sys.stdout)
-    if isinstance(result, ModelResult):
-        return model_screen(result, screen, parts=options.parts, bits=bits)
-    return run_screen(result, screen, parts=options.parts, bits=bits)
+    if isinstance(result, RunResult):
+        from attn_cli.render.terminal.run import run_screen
+
+        return run_screen(result, screen, parts=options.parts, bits=bits)
+    from attn_cli.render.terminal.model import model_screen
+
+    return model_screen(result, screen, parts=options.parts, bits=bits)
 
 
 def _exit_code(result: RunResult | ModelResult, fail_on: str | None) -> ExitCode:

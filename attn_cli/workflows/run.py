@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from attn_cli import formats
 from attn_cli.checks.fine import fine
@@ -17,7 +17,6 @@ from attn_cli.core.dump import Dump
 from attn_cli.core.engine import Ask, Engine, Progress, Watcher, require
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.memory import available_bytes, require_dense
-from attn_cli.core.model_results import ModelResult
 from attn_cli.core.results import RunResult
 from attn_cli.core.settings import Choices
 from attn_cli.core.trace import SCORE_STAGES, StageShape, Trace
@@ -32,6 +31,9 @@ from attn_cli.workflows.selection import Selection, checked, narrowed, select
 from attn_cli.workflows.stages import check_stages, taken_stages
 from attn_cli.workflows.tables import head_rows, listed_rows, shown_rows
 from attn_cli.workflows.views import ViewBuilder
+
+if TYPE_CHECKING:
+    from attn_cli.core.model_results import ModelResult
 
 PARTS = ("shapes", "weights", "rows", "heads", "findings", "values", "predictions")
 DEFAULT_PARTS = frozenset(PARTS) - {"values"}

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from attn_cli.core.explanation import Explanation
-from attn_cli.core.results import RunResult
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.prose import counted, packed
 
-Result = RunResult | Explanation  # both say what was read and how it was computed
+if TYPE_CHECKING:
+    from attn_cli.core.explanation import Explanation
+    from attn_cli.core.results import RunResult
+
+    Result = RunResult | Explanation  # both say what was read and how it was computed
 
 
 def header(result: Result, screen: Screen, *, first: Sequence[str] = ()) -> Text:

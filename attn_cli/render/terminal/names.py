@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from attn_cli.core.explanation import Explanation
 from attn_cli.core.inputs import Labels
 from attn_cli.core.results import RunResult
 from attn_cli.render.terminal.console import Screen
+
+if TYPE_CHECKING:
+    from attn_cli.core.explanation import Explanation
 
 
 @dataclass(frozen=True, slots=True)
