@@ -28,6 +28,7 @@ def from_qkv(roles: Roles, asked: Asked) -> Question:
         v=v,
         x=x,
         dtypes={roles.label(role): roles.dtype(role) for role in ("q", "k", "v")},
+        cross="context" in roles,
         layout=asked.choices.layout or "bhld",
         findings=(*findings, *grouped(q.shape[1], k.shape[1]), *said),
     )

@@ -79,8 +79,12 @@ def find_roles(dump: Dump, *, remade: bool = False) -> Roles:
         return _remade(dump, known, parts, layer)
     if parts:
         _check_complete(parts, dump)
-        # In a saved trace `context` is the stage; a second sequence has no use beside q, k and v.
-        names = {role: name for role, name in known.items() if role != "context"}
+        # Beside q, k and v a second sequence only tells whose the keys are; `context` is the stage.
+        names = {
+            role: name
+            for role, name in known.items()
+            if role != "context" or meaning(name) != "context"
+        }
         return Roles(dump, "q, k, v", names, (*_said(names), *_ignored(dump, names)))
     tables = table_names(dump, "positions", "relative")
     parameters = [name for name in dump.arrays if looks_like_parameter(name) and name not in tables]

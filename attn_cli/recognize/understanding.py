@@ -66,7 +66,7 @@ def understand(
     masking = find_masking(question, roles, second, asked, load, compares=compares)
     with speaking_of(dump.source):
         labels, said_of_labels = _labels(question, roles, second, masking)
-        inputs = _complete(inputs, asked, masking, labels, roles, within)
+        inputs = _complete(inputs, question, asked, masking, labels, roles, within)
     return Reading(
         inputs=inputs,
         summary=summary(inputs, question, roles, second),
@@ -164,14 +164,16 @@ def _labels(
     )
 
 
-def _query_lengths(inputs: AttentionInputs, masking: Masking) -> tuple[int, ...] | None:
+def _query_lengths(question: Question, masking: Masking) -> tuple[int, ...] | None:
     """The lengths of the keys, where queries and keys are the same positions."""
-    same = masking.q_offset == 0 and inputs.shape[2] == inputs.shape[3]
+    _, _, queries, keys = question.shape
+    same = not question.cross and masking.q_offset == 0 and queries == keys
     return masking.lengths if same else None
 
 
 def _complete(
     inputs: AttentionInputs,
+    question: Question,
     asked: Asked,
     masking: Masking,
     labels: Labels | None,
@@ -188,7 +190,7 @@ def _complete(
         softcap=None if softcap is None else float(softcap),
         sinks=real(roles.array("sinks"), roles.label("sinks")) if "sinks" in roles else None,
         q_offset=masking.q_offset,
-        query_lengths=_query_lengths(inputs, masking),
+        query_lengths=_query_lengths(question, masking),
         labels=labels,
         rotation=within.rotation,
         position_bias=within.bias,

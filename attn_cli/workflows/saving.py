@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.layer import merge_heads
+from attn_cli.core.settings import Align
 from attn_cli.core.trace import Trace
 from attn_cli.formats.write import check_target, write
 from attn_cli.recognize.reading import Reading
@@ -39,7 +41,7 @@ def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> Non
         arrays["lengths"] = np.array(inputs.query_lengths)
     extras = {"additive_mask": inputs.additive, "bias": inputs.bias, "sinks": inputs.sinks}
     arrays |= {name: array for name, array in extras.items() if array is not None}
-    arrays |= {**_made_of(inputs), **reading.tables}
+    arrays |= {**_made_of(reading), **reading.tables}
     write(
         Path(path),
         arrays,
@@ -60,11 +62,12 @@ def _smallest(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return mask
 
 
-def _made_of(inputs: AttentionInputs) -> dict[str, Array]:
+def _made_of(reading: Reading) -> dict[str, Array]:
     """Projections (in, out) and the second sequence, by names that are read again."""
-    origin = inputs.origin
-    if origin is None:
-        return {}
+    origin = reading.inputs.origin
+    if origin is None:  # then keys of a second sequence are its vectors, split into heads
+        cross = reading.summary.context is not None
+        return {"memory": merge_heads(reading.inputs.k)} if cross else {}
     named: dict[str, Array | None] = {"memory": origin.context}
     if (weights := origin.projections) is not None:
         for letter in "qkvo":
@@ -82,7 +85,7 @@ def _settings(reading: Reading) -> dict[str, Any]:
         "kv_heads": settings.kv_heads,
         "scale": inputs.scale,
         "softcap": inputs.softcap,
-        "align": settings.align,
+        "align": _alignment(reading),
         "weights_layout": "in-out" if projected else None,
         "positions": settings.positions,
         "rope_base": settings.rope_base,
@@ -90,6 +93,12 @@ def _settings(reading: Reading) -> dict[str, Any]:
         "max_distance": settings.max_distance,
     }
     return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _alignment(reading: Reading) -> Align | None:
+    """The alignment, also where a mask that is saved as an array was what told it."""
+    both = reading.summary.context is not None and reading.inputs.q_offset is not None
+    return reading.settings.align or ("upper-left" if both else None)
 
 
 def _texts(inputs: AttentionInputs) -> dict[str, Any]:

@@ -67,3 +67,12 @@ def test_a_context_file_brings_its_own_lengths() -> None:
 def test_lengths_given_twice_are_refused() -> None:
     with pytest.raises(InputError, match="lengths twice"):
         read(dump_of(**qkv((4, 6)), lengths=np.array([2]), key_lengths=np.array([3])))
+
+
+def test_queries_are_padded_where_they_are_the_keys() -> None:
+    one = read(dump_of(x=normal(2, 3, 4), lengths=np.array([3, 2])))
+    assert one.inputs.query_lengths == (3, 2)
+    arrays = {"x": normal(2, 3, 4), "context": normal(2, 3, 4)}
+    two = read(dump_of(**arrays, context_lengths=np.array([3, 2])), masks=("causal",))
+    assert two.inputs.q_offset == 0
+    assert two.inputs.query_lengths is None

@@ -109,6 +109,14 @@ def test_a_saved_trace_is_read_again_from_q_k_and_v() -> None:
     assert reading.inputs.x.shape == (1, 3, 10)
 
 
+def test_a_second_sequence_beside_q_k_and_v_tells_whose_the_keys_are() -> None:
+    own = read(dump_of(**qkv((1, 2, 3, 5)), context=normal(1, 3, 10)))
+    assert own.inputs.q_offset == 0
+    other = read(dump_of(**qkv((1, 2, 3, 5)), encoder_hidden_states=normal(1, 3, 10)))
+    assert other.inputs.q_offset is None
+    assert other.summary.context == "encoder_hidden_states"
+
+
 def test_x_that_does_not_fit_q_is_left_aside_and_said() -> None:
     reading = read(dump_of(**qkv((3, 4)), x=normal(5, 4)))
     assert reading.inputs.x is None

@@ -51,6 +51,23 @@ def test_options_are_saved_with_it(samples: Path, tmp_path: Path, suffix: str) -
         np.testing.assert_array_equal(again[stage], first[stage], err_msg=stage)
 
 
+@pytest.mark.parametrize("masks", [(), ("causal",)])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_two_sequences_of_one_length_stay_two(
+    tmp_path: Path, suffix: str, masks: tuple[str, ...]
+) -> None:
+    """Their positions have no common origin, unless a mask has given them one."""
+    rng, source, target = np.random.default_rng(3), tmp_path / "x.npz", tmp_path / f"t{suffix}"
+    x, context = rng.normal(size=(2, 2, 3, 4))
+    np.savez(source, x=x, context=context, context_lengths=[3, 2])
+    first = traced(source, Choices(heads=2, masks=masks), save=str(target))
+    twice = traced(target, save=str(tmp_path / f"again{suffix}"))
+    for again in (twice, traced(tmp_path / f"again{suffix}")):
+        for name in first.stats:
+            np.testing.assert_array_equal(again.stats[name], first.stats[name], err_msg=name)
+    assert np.isnan(first.stats["mean_distance"]).all() == (not masks)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_stages_are_there_with_their_axes_and_no_step_twice(
     samples: Path, tmp_path: Path, suffix: str
