@@ -33,10 +33,8 @@ def refuse_other_kinds(dump: Dump, roles: Collection[str]) -> None:
             )
     for name, words in dump.texts.items():
         if not set(recognise([name], INPUT_WORDS)).isdisjoint(roles):
-            where, word = _first(words)
             raise InputError(
-                f"{fit_to_print(name)} holds text where numbers are expected: {where} is "
-                f"{describe(word)}"
+                f"{fit_to_print(name)} holds text where numbers are expected{_first(words)}"
             )
 
 
@@ -47,9 +45,9 @@ def stray_settings(dump: Dump, unused: Iterable[str]) -> list[str]:
     return [name for name in (*single, *told) if name.lower() in _SETTINGS]
 
 
-def _first(words: Any) -> tuple[str, str]:
-    """The place and the first of some words, or of rows of words."""
-    if isinstance(words[0], str):
-        return "position 0", words[0]
-    row = next(i for i, row in enumerate(words) if row)
-    return f"row {row}, column 0", words[row][0]
+def _first(words: Any) -> str:
+    """Where the first of some words stands, or of rows of words, and what it is."""
+    if words and isinstance(words[0], str):
+        return f": position 0 is {describe(words[0])}"
+    row = next((i for i, row in enumerate(words) if row), None)
+    return "" if row is None else f": row {row}, column 0 is {describe(words[row][0])}"

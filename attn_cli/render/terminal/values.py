@@ -121,7 +121,7 @@ def _ends(size: int, most: int) -> list[int | None]:
 def _digits(matrix: Array) -> str:
     """How the matrix's numbers are written: five digits after the point, or with an exponent."""
     sizes = np.abs(matrix[np.isfinite(matrix) & (matrix != 0)])
-    plain = sizes.size == 0 or (PLAIN[0] <= sizes.max() < PLAIN[1])
+    plain = sizes.size == 0 or (PLAIN[0] <= float(sizes.max()) < PLAIN[1])
     return ".5f" if plain else ".4e"
 
 

@@ -26,6 +26,12 @@ def test_text_in_the_place_of_a_mask_is_refused_with_its_place() -> None:
         read(dump_of(x=normal(3, 4), texts={"mask": [[], ["a"]]}))
 
 
+@pytest.mark.parametrize("words", [[], [[], []]])
+def test_text_without_a_word_is_text(words: list[Any]) -> None:
+    with pytest.raises(InputError, match=r"mask holds text where numbers are expected$"):
+        read(dump_of(x=normal(3, 4), texts={"mask": words}))
+
+
 @pytest.mark.parametrize("name", ["q", "Query"])
 def test_text_in_the_place_of_what_is_missing_is_named(name: str) -> None:
     arrays = {role: array for role, array in qkv((3, 4)).items() if role != "q"}

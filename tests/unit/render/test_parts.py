@@ -196,3 +196,13 @@ def test_large_values_are_written_with_an_exponent() -> None:
     huge = replace(case, values={"weights": stage})
     lines = drawn(values(huge, names(huge, terminal(80))), terminal(80))
     assert lines[2].split() == ["0", "1.0000e+20", "NaN"]
+
+
+def test_values_of_half_precision_are_measured_without_overflow() -> None:
+    case = result(random((1, 1, 3, 4), values=("weights",)))
+    half = Stage(case.values["weights"].array.astype(np.float16), ("batch",), "float16")
+    half = replace(half, axes=case.values["weights"].axes)
+    narrow = replace(case, values={"weights": half})
+    lines = drawn(values(narrow, names(narrow, terminal(80))), terminal(80))
+    assert lines[0].endswith("float16")
+    assert "e" not in lines[2]
