@@ -29,6 +29,7 @@ COMMANDS = {
     "run": "attn_cli.commands.run",
     "explain": "attn_cli.commands.explain",
     "mask": "attn_cli.commands.mask",
+    "check": "attn_cli.commands.check",
 }
 
 ABOUT = "A debugger for attention, in the terminal."
@@ -120,8 +121,17 @@ def _usage(error: Exception, arguments: list[str]) -> tuple[str, str]:
     """Typer's words on wrong usage as one line, and where to read on."""
     words = " ".join(getattr(error, "format_message", error.__str__)().split())
     words = words.replace("Value error, ", "").rstrip(".")
-    command = f"attn {arguments[0]}" if arguments and arguments[0] in COMMANDS else "attn"
-    return words[:1].lower() + words[1:], f"{command} --help shows what it takes"
+    return words[:1].lower() + words[1:], f"{_command(arguments)} --help shows what it takes"
+
+
+def _command(arguments: list[str]) -> str:
+    """What was called, as far as it exists: `attn`, `attn run`, `attn check shapes`."""
+    from attn_cli.commands.check import CHECKS
+
+    if not arguments or arguments[0] not in COMMANDS:
+        return "attn"
+    deeper = arguments[0] == "check" and len(arguments) > 1 and arguments[1] in CHECKS
+    return " ".join(["attn", *arguments[: 2 if deeper else 1]])
 
 
 def _refused(message: str, hint: str, *, json: bool) -> ExitCode:

@@ -53,6 +53,14 @@ Input = Annotated[
 ]
 
 # How the input is read
+Shape = Annotated[
+    str | None,
+    typer.Option(
+        metavar="B,H,L,D",
+        help="Without an INPUT: batch, heads, length and d_k of standard normal q, k and v.",
+        rich_help_panel=READING,
+    ),
+]
 Context = Annotated[
     str | None,
     typer.Option(
