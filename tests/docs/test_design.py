@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.docs.refresh_readme import ROOT, blocks
+from tests.docs.refresh_examples import ROOT, blocks
 
 TEXT = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
 PLANNED = TEXT.index("## 11. Planned places")
