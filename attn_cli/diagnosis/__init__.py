@@ -1,0 +1,1 @@
+"""Somebody's attention code: how it is loaded, built and called, and what is right for it."""

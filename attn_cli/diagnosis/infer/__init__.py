@@ -1,0 +1,1 @@
+"""What a plan leaves unsaid, worked out from names, source and shapes, and from trial calls."""

@@ -1,0 +1,1 @@
+"""What somebody's code does, line by line, and which lines are stages of the reference."""

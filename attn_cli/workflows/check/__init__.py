@@ -1,0 +1,1 @@
+"""The workflows of attn check, one a check."""

@@ -1,0 +1,171 @@
+"""attn check impl: is this implementation right, and if not, which mistake, on which line?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attn_cli.core.code_trace import CodeTrace
+from attn_cli.core.results_impl import (
+    Alternative,
+    Behaviour,
+    FoundMistake,
+    ImplResult,
+    Outcome,
+    ProbeResult,
+    UnusableImpl,
+)
+from attn_cli.diagnosis.adapting import adapt, adapt_object
+from attn_cli.diagnosis.behaviour import behaviour
+from attn_cli.diagnosis.conventions import conventions
+from attn_cli.diagnosis.host.session import LIMIT
+from attn_cli.diagnosis.interviewing import answer
+from attn_cli.diagnosis.plan_json import Said, to_json
+from attn_cli.diagnosis.probes.probe import Seen
+from attn_cli.diagnosis.subject import Adapted
+from attn_cli.diagnosis.trace.traced import traced
+from attn_cli.diagnosis.unusable import Unusable
+from attn_cli.diagnosis.verdict import Judgement, Named, judge
+from attn_cli.errors import AttnError
+
+# Further lines on the behaviour of code, such as those of a suite of boundary cases.
+Lines = Callable[[Adapted], tuple[Behaviour, ...]]
+# What is to be said of answers that no mistake explains, each with the right one beside it.
+Describe = Callable[[Sequence[Seen]], tuple[str, ...]]
+
+_INTERFACE = ("interface", "state", "dropout")  # stages that are no line of the formula
+
+
+def check_impl(
+    target: Any,
+    said: Said = Said(),
+    *,
+    seed: int = 0,
+    limit: float = LIMIT,
+    trace: bool = True,
+    lines: Lines | None = None,
+    describe: Describe | None = None,
+) -> ImplResult:
+    """The verdict on `target`: FILE.py:NAME or package.module:NAME in a process of its own, or a
+    function, a class or an object in this one.
+
+    What `said` leaves open of the plan is worked out from the code. `limit` is the time in seconds
+    that one question may take. Raises Unusable where the code cannot be imported, found, built or
+    called, InputError where something must be said first. `lines` and `describe` add to what is
+    said of its behaviour, and of answers that no mistake explains.
+    """
+    if isinstance(target, str):
+        adapted = adapt(target, said, seed=seed, limit=limit)
+    else:
+        name = getattr(target, "__qualname__", type(target).__qualname__)
+        adapted = adapt_object(target, said, name=name, seed=seed, limit=limit)
+    with adapted:
+        return examine(adapted, seed=seed, trace=trace, lines=lines, describe=describe)
+
+
+def examine(
+    adapted: Adapted,
+    *,
+    seed: int = 0,
+    trace: bool = True,
+    lines: Lines | None = None,
+    describe: Describe | None = None,
+) -> ImplResult:
+    """The verdict on code that is ready to be asked."""
+    judgement = judge(adapted, seed=seed)
+    found = behaviour(adapted, judgement.interview)
+    more = () if lines is None else lines(adapted)
+    code_trace = _trace(adapted, judgement) if trace else None
+    return ImplResult(
+        name=adapted.name,
+        file=adapted.file,
+        verdict=judgement.verdict,
+        mistakes=tuple(_found(named, judgement, code_trace) for named in judgement.mistakes),
+        alternatives=tuple(_alternative(group) for group in judgement.alternatives),
+        conventions=conventions(judgement, found),
+        plan=to_json(adapted.plan),
+        behaviour=(*found, *more),
+        probes=_probes(judgement),
+        findings=adapted.findings,
+        trace=code_trace,
+        signatures=() if describe is None else describe(judgement.unexplained),
+    )
+
+
+def unusable(error: Unusable) -> UnusableImpl:
+    """What `--json` says of code that cannot be checked."""
+    return UnusableImpl(error.name, error.message, error.hint, error.to_dict())
+
+
+def _trace(adapted: Adapted, judgement: Judgement) -> CodeTrace | None:
+    """One question under observation: the first that is wrong, else the first of all."""
+    told = judgement.interview
+    once = [one for one in told.seen if len(one.question.steps) < 2]
+    wrong = [one for one in once if not one.agrees and one.probe.boundary is None]
+    wrong = wrong or [one for one in once if not one.agrees]
+    for one in (wrong or once)[:1]:
+        with contextlib.suppress(AttnError):
+            return traced(adapted, one.question, dtype=one.probe.dtype or told.dtype)
+    return None
+
+
+def _found(named: Named, judgement: Judgement, trace: CodeTrace | None) -> FoundMistake:
+    mistake = named.mistake
+    return FoundMistake(
+        code=mistake.code,
+        title=mistake.title,
+        stage=mistake.stage,
+        explanation=mistake.explanation,
+        evidence=named.facts,
+        fix=mistake.fix,
+        note=named.note,
+        line=_line(named, judgement, trace),
+    )
+
+
+def _line(named: Named, judgement: Judgement, trace: CodeTrace | None) -> int | None:
+    """The line that raised, or the first that parts from the reference."""
+    for evidence in judgement.evidence:
+        if evidence.mistake is named.mistake:
+            raised = [one.observed.trouble for one in evidence.explains]
+            return next((trouble.line for trouble in raised if trouble is not None), None)
+    if named.mistake.stage in _INTERFACE or trace is None or trace.first_parting is None:
+        return None
+    return trace.first_parting.line
+
+
+def _alternative(group: tuple[Named, ...]) -> Alternative:
+    first, *others = group
+    mistake = first.mistake
+    codes = tuple(other.mistake.code for other in others)
+    return Alternative(mistake.code, mistake.title, mistake.tell_apart, codes)
+
+
+def _probes(judgement: Judgement) -> tuple[ProbeResult, ...]:
+    told = judgement.interview
+    asked = (*told.seen, *told.dropped)
+    return tuple(_probe(one, told.dtype, _outcome(one, judgement)) for one in asked)
+
+
+def _outcome(one: Seen, judgement: Judgement) -> Outcome:
+    if one.failed:
+        return "not taken" if one in judgement.interview.dropped else "fails"
+    if one in judgement.excused:
+        return "convention"
+    return "agrees" if one.agrees else "differs"
+
+
+def _probe(one: Seen, dtype: str, outcome: Outcome) -> ProbeResult:
+    return ProbeResult(
+        name=one.probe.name,
+        shape=one.question.shape,
+        dtype=one.probe.dtype or dtype,
+        outcome=outcome,
+        worst=one.worst,
+        budget=float(one.budget.max()),
+        rows=int((one.beyond | one.weights_beyond).sum()),
+        rows_total=int(one.question.judged.sum()),
+        boundary=one.probe.boundary,
+        detail=answer(one.observed) if one.failed else "",
+    )

@@ -1,0 +1,108 @@
+"""Somebody's code that is asked by AttentionInputs answers as an engine does, or says why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attn_cli.core.engine import Ask
+from attn_cli.core.inputs import AttentionInputs
+from attn_cli.diagnosis.adapting import adapt
+from attn_cli.diagnosis.host.session import LocalSession
+from attn_cli.diagnosis.inputs_subject import InputsSubject
+from attn_cli.diagnosis.plan_json import Said
+from attn_cli.diagnosis.saying import say
+from attn_cli.engines import ENGINES
+from attn_cli.errors import UnsupportedError
+from attn_cli.masks.causal import Causal
+from attn_cli.masks.file import Stored
+
+IMPLS = Path(__file__).parent / "impls"
+
+
+def subject(target: str, said: Said = Said()) -> InputsSubject:
+    return InputsSubject(adapt(f"{IMPLS}/{target}", said, session=LocalSession()))
+
+
+def inputs(
+    heads: int, width: int, *, keys: int = 5, kv_heads: int | None = None
+) -> AttentionInputs:
+    rng = np.random.default_rng(heads)
+    q = rng.normal(size=(2, heads, 5, width))
+    k, v = rng.normal(size=(2, 2, kv_heads or heads, keys, width))
+    return AttentionInputs(q, k, v)
+
+
+def right(asked: AttentionInputs) -> np.ndarray:
+    return ENGINES["numpy"].run(asked, Ask(keep=frozenset({"context"})))["context"]
+
+
+@pytest.mark.parametrize(
+    "target, said, asked",
+    [
+        ("functions.py:single_head_numpy", Said(), inputs(3, 4, keys=7)),
+        ("functions.py:any_rank", Said(), inputs(4, 8, kv_heads=2)),
+        ("functions.py:heads_third", Said(), inputs(2, 4)),
+        ("modules.py:Separate", say(init="32, 4"), inputs(4, 8, keys=9)),
+        (
+            "modules.py:Nameless",
+            say(init="24, 3", names="first=q,second=k,third=v,last=o"),
+            inputs(3, 8),
+        ),
+        ("modules.py:CrossKV", say(init="dim=32, heads=4"), inputs(4, 8, keys=3)),
+    ],
+)
+def test_the_answers_are_those_of_an_engine(
+    target: str, said: Said, asked: AttentionInputs
+) -> None:
+    np.testing.assert_allclose(
+        subject(target, said).context(asked, "float64"), right(asked), atol=1e-12
+    )
+
+
+def test_a_mask_is_given_where_the_code_takes_it_or_has_it() -> None:
+    plain = inputs(3, 8)
+    seen = np.random.default_rng(0).random((2, 3, 5, 5)) < 0.6
+    seen[..., 0] = True
+    asked = AttentionInputs(plain.q, plain.k, plain.v, mask=Stored(seen))
+    out = subject("functions.py:any_rank").context(asked, "float64")
+    np.testing.assert_allclose(out, right(asked), atol=1e-12)
+    plain = inputs(1, 6)
+    causal = AttentionInputs(plain.q, plain.k, plain.v, mask=Causal())
+    code = subject("modules.py:SingleHead", say(init="12, 6"))
+    np.testing.assert_allclose(code.context(causal, "float64"), right(causal), atol=1e-12)
+    with pytest.raises(UnsupportedError, match="cannot be given this mask"):
+        code.context(plain, "float64")
+
+
+def test_the_layer_has_its_own_numbers_afterwards() -> None:
+    code = subject("modules.py:Separate", say(init="32, 4"))
+    layer = code.code.parameters.projections
+    assert layer is not None
+    code.context(inputs(4, 8), "float64")
+    request = {"op": "read", "names": ["W_q.weight"], "init": {"args": [32, 4]}, "dtype": "float64"}
+    held = code.code.session.ask(request)["ok"]["W_q.weight"]
+    np.testing.assert_array_equal(held, layer.w_q.T)
+
+
+@pytest.mark.parametrize(
+    "asked, words",
+    [
+        (inputs(2, 8), "another number of heads"),
+        (inputs(4, 4), "another width"),
+        (inputs(4, 8, keys=40), "more tokens than features"),
+    ],
+)
+def test_what_a_layer_cannot_be_asked(asked: AttentionInputs, words: str) -> None:
+    code = subject("modules.py:Separate", say(init="32, 4"))
+    with pytest.raises(UnsupportedError, match=words):
+        code.context(asked, "float64")
+
+
+def test_what_the_code_is_not_meant_for() -> None:
+    plain = inputs(3, 8)
+    asked = AttentionInputs(plain.q, plain.k, plain.v, scale=1.0)
+    with pytest.raises(UnsupportedError, match="a scale of its own"):
+        subject("functions.py:any_rank").context(asked, "float64")
