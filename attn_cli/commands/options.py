@@ -219,7 +219,11 @@ AlignOption = Annotated[
 ]
 Engine = Annotated[
     str,
-    typer.Option(metavar="NAME", help="Who computes it: numpy, torch.", rich_help_panel=COMPUTING),
+    typer.Option(
+        metavar="NAME",
+        help="Who computes it: numpy, torch, sdpa, mha, flex; --list engines has more.",
+        rich_help_panel=COMPUTING,
+    ),
 ]
 Dtype = Annotated[
     str,

@@ -121,6 +121,11 @@ class AttentionInputs:
         return open_ if seen is None else seen & open_
 
     @property
+    def masks(self) -> bool:
+        """Whether the masking step is taken: there is a mask, or −inf in the bias."""
+        return self.mask is not None or self.additive is not None or self.hides_by_adding
+
+    @property
     def hides_by_adding(self) -> bool:
         """Whether the additive mask or the bias holds −inf."""
         added = (self.additive, self.bias)

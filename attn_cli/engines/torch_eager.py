@@ -16,7 +16,7 @@ from attn_cli.core.layer import Origin, Projections
 from attn_cli.core.recorder import Recorder
 from attn_cli.core.statistics import RowSums, Statistic
 from attn_cli.core.trace import ALL_STAGES, Trace
-from attn_cli.errors import UnsupportedError
+from attn_cli.torch_arrays import to_numpy, to_tensor, usable_device
 
 INF = float("inf")
 
@@ -30,7 +30,6 @@ class TorchEngine:
     """
 
     name = "torch"
-    summary = "the same steps as PyTorch operations; differentiable, on any device"
     can = Capabilities(
         stages=frozenset(ALL_STAGES),
         dtypes=("float64", "float32", "float16", "bfloat16"),
@@ -46,21 +45,6 @@ class TorchEngine:
             for batch in range(inputs.shape[0]):
                 _attend(inputs, ask, batch, recorder, dtype, device)
         return recorder.trace()
-
-
-def usable_device(name: str, dtype: str) -> torch.device:
-    """The torch device called `name`; UnsupportedError where it is not there or lacks `dtype`."""
-    try:
-        device = torch.device(name)
-        torch.zeros(1, dtype=getattr(torch, dtype), device=device).cpu()  # meta has no numbers
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        first_line = (str(error).splitlines() or ["no reason given"])[0]
-        reason = first_line.split(". ")[0]  # the rest is advice for those who build torch
-        raise UnsupportedError(
-            f"torch cannot compute {dtype} on device {name!r}: {reason}",
-            hint="use --device cpu",
-        ) from error
-    return device
 
 
 def attention_stages(
@@ -138,10 +122,10 @@ def _attend(
     """One batch item: every stage to the recorder, then its rows."""
 
     def tensor(array: Any) -> Tensor:
-        return torch.tensor(np.ascontiguousarray(array)).to(device, dtype)
+        return to_tensor(array, device, dtype)
 
     visible, counted = inputs.visible(batch), inputs.counted(batch)
-    seen = None if visible is None else torch.tensor(visible).to(device)
+    seen = None if visible is None else to_tensor(visible, device)
     sinks = None if inputs.sinks is None else tensor(inputs.sinks)
     stages = _given(inputs, batch, tensor)
     stages |= attention_stages(
@@ -241,12 +225,6 @@ def _after(
     if (weights := inputs.output_projection) is not None:
         stages["output"] = _linear(stages["merged"], weights, "o", tensor)
     return stages
-
-
-def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The tensor as a numpy array; bfloat16, which numpy lacks, widened exactly to float32."""
-    tensor = tensor.detach().cpu()
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def _rows(

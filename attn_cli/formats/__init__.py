@@ -11,6 +11,7 @@ from typing import BinaryIO
 from attn_cli.core.dump import Dump
 from attn_cli.core.registry import Registry
 from attn_cli.errors import InputError
+from attn_cli.formats import folder
 from attn_cli.formats.content import Content
 from attn_cli.formats.source import digest, is_pipe, locate, naming
 
@@ -34,9 +35,9 @@ READERS: Registry[Reader] = Registry(
 def read(source: str, *, stdin: BinaryIO | None = None) -> Dump:
     """What a file holds, by the suffix of its name; "-" is JSON on standard input.
 
-    A pipe that the shell opened (`<(command)`, /dev/stdin) is read as JSON too. InputError names
-    the source once and says what is wrong with it; UnsupportedError where it holds what attn
-    cannot compute with.
+    A folder is its .npy files, each array called as its file. A pipe that the shell opened
+    (`<(command)`, /dev/stdin) is read as JSON too. InputError names the source once and says what
+    is wrong with it; UnsupportedError where it holds what attn cannot compute with.
     """
     with naming(source):
         content, sha256 = _pipe(source, stdin) if is_pipe(source) else _file(source)
@@ -59,6 +60,8 @@ def read(source: str, *, stdin: BinaryIO | None = None) -> Dump:
 
 
 def _file(source: str) -> tuple[Content, str]:
+    if source and folder.is_dump(Path(source)):
+        return folder.read_folder(Path(source))
     path, suffix = locate(source, READERS.entries)
     return READERS[suffix](path), digest(path)
 

@@ -50,6 +50,7 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["mask", "causal & random(2)"],
         ["mask", "padding(3, 5)", "--as", "sdpa,mha,flex,hf"],
         ["run", MODEL, "--text", "a b a"],
+        ["diff", "numpy-vs-numpy@float32", SAMPLE],
         ["explain", SAMPLE, "--query", "2"],
         ["explain", MODEL, "--text", "a b a", "--query", "2", "--json"],
     ],
