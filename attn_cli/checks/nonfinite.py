@@ -111,7 +111,7 @@ def nonfinite_findings(
             f"not finite; NaN or inf passes through {', '.join(later)}",
             Place(stage="context", layer=0, **axes_of("context", watch.seen["context"].first)),
         )
-    yield from _hidden(inputs, watch.leaked)
+    yield from hidden_findings(inputs, watch.leaked)
 
 
 def _given(inputs: AttentionInputs) -> Iterator[Finding]:
@@ -120,13 +120,13 @@ def _given(inputs: AttentionInputs) -> Iterator[Finding]:
     if inputs.x is not None and lost:
         yield _in_vectors(inputs, inputs.x)
     if inputs.origin is not None:
-        seen: NDArray[np.bool_] = np.asarray(_used(inputs, "k").any(1))
+        seen: NDArray[np.bool_] = np.asarray(used(inputs, "k").any(1))
         yield from origin_findings(inputs.origin, seen)
     elif not lost:
         for name in ("q", "k", "v"):
             array = getattr(inputs, name)
             bad = ~np.isfinite(array)
-            if bad.any() and (bad := bad & _used(inputs, name)[..., None]).any():
+            if bad.any() and (bad := bad & used(inputs, name)[..., None]).any():
                 yield _in_array(inputs, name, _kinds(array[bad]), bad)
     yield from _in_what_is_added(inputs)
     yield from _in_sinks(inputs)
@@ -158,21 +158,21 @@ def _in_sinks(inputs: AttentionInputs) -> Iterator[Finding]:
         )
 
 
-def _used(inputs: AttentionInputs, name: str) -> NDArray[np.bool_]:
+def used(inputs: AttentionInputs, name: str) -> NDArray[np.bool_]:
     """(B, H, L) queries that see a key, or (B, Hkv, S) keys that a query sees."""
     array = getattr(inputs, name)
-    used = np.ones(array.shape[:3], bool)
+    taking_part = np.ones(array.shape[:3], bool)
     if inputs.mask is None and not inputs.hides_by_adding:
-        return used
+        return taking_part
     for batch in range(array.shape[0]):
         visible = inputs.visible(batch)
         assert visible is not None
         if name == "q":
-            used[batch] = visible.any(-1)
+            taking_part[batch] = visible.any(-1)
         else:
             keys = visible.any(1)  # (H, S)
-            used[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
-    return used
+            taking_part[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
+    return taking_part
 
 
 def _in_vectors(inputs: AttentionInputs, x: Array) -> Finding:
@@ -213,7 +213,7 @@ def _made(inputs: AttentionInputs, watch: NonFiniteWatch, dtype: str) -> Finding
     )
 
 
-def _hidden(inputs: AttentionInputs, leaked: int) -> Iterator[Finding]:
+def hidden_findings(inputs: AttentionInputs, leaked: int = 0) -> Iterator[Finding]:
     """Keys and values that hold NaN or inf and that some row does not see."""
     if inputs.mask is None and not inputs.hides_by_adding:
         return

@@ -25,8 +25,7 @@ class TorchEngine:
     """Attention by PyTorch operations in the precision asked for, one batch item at a time.
 
     Results in float16 and bfloat16 are what PyTorch rounds each operation to. Hidden keys take no
-    part and an empty row has weights 0 and context 0, in the gradient too (where hidden keys hold
-    numbers: the gradient of q forms 0·k).
+    part and an empty row has weights 0 and context 0, in the gradient too.
     """
 
     name = "torch"
@@ -66,7 +65,7 @@ def attention_stages(
     """
     group = q.shape[-3] // k.shape[-3]
     k, v = k.repeat_interleave(group, -3), v.repeat_interleave(group, -3)
-    stages = {"scores": q @ k.mT}
+    stages = {"scores": _scores(q, k, visible)}
     stages["scaled"] = stages["scores"] * (q.shape[-1] ** -0.5 if scale is None else scale)
     stages["softcapped"] = _softcap(stages["scaled"], softcap)
     stages["biased"] = stages["softcapped"] if bias is None else stages["softcapped"] + bias
@@ -74,6 +73,32 @@ def attention_stages(
     stages["weights"] = softmax(stages["masked"], visible, sinks)
     stages["context"] = _weigh(stages["weights"], v, visible)
     return stages
+
+
+def _scores(q: Tensor, k: Tensor, visible: Tensor | None) -> Tensor:
+    """q · kᵀ; a NaN or inf in a key reaches the gradients only of the queries that see it.
+
+    The product's own gradient of q forms 0·k for hidden keys, and 0·NaN is NaN.
+    """
+    scores = q @ k.mT
+    if visible is None or not q.requires_grad or bool(torch.isfinite(k).all()):
+        return scores
+    visible = visible.expand(scores.shape)
+    broken = (~torch.isfinite(k)).any(-1, keepdim=True)  # (..., H, S, 1)
+    product = q @ torch.where(broken, 0, k).mT
+    for key in broken[..., 0].flatten(0, -2).any(0).nonzero()[:, 0].tolist():
+        seen, theirs = visible[..., key, None], broken[..., key, None, :]  # (..., H, L or 1, 1)
+        alone = (torch.where(seen & theirs, q, 0) * k[..., key, None, :]).sum(-1, keepdim=True)
+        column = torch.where(seen, alone, scores[..., key, None].detach())
+        product = torch.cat(
+            [
+                product[..., :key],
+                torch.where(theirs, column, product[..., key, None]),
+                product[..., key + 1 :],
+            ],
+            -1,
+        )
+    return product
 
 
 def _softcap(scaled: Tensor, cap: float | None) -> Tensor:
@@ -186,13 +211,14 @@ def project(origin: Origin, batch: int, tensor: Callable[[Any], Tensor]) -> dict
         ("v", y, origin.kv_heads),
     ):
         if origin.projections is not None:
-            source = _linear(source, origin.projections, name, tensor)
+            source = linear(source, origin.projections, name, tensor)
         split = source.reshape(*source.shape[:-1], heads, source.shape[-1] // heads)
         stages[name] = split.transpose(-3, -2)
     return stages
 
 
-def _linear(x: Tensor, weights: Projections, name: str, tensor: Callable[[Any], Tensor]) -> Tensor:
+def linear(x: Tensor, weights: Projections, name: str, tensor: Callable[[Any], Tensor]) -> Tensor:
+    """x · W + b with the matrix and bias of `name`: q, k, v or o."""
     bias = getattr(weights, f"b_{name}")
     matrix = tensor(getattr(weights, f"w_{name}")).mT
     return F.linear(x, matrix, None if bias is None else tensor(bias))
@@ -223,7 +249,7 @@ def _after(
         return {}
     stages = {"merged": context.transpose(-3, -2).flatten(-2)}
     if (weights := inputs.output_projection) is not None:
-        stages["output"] = _linear(stages["merged"], weights, "o", tensor)
+        stages["output"] = linear(stages["merged"], weights, "o", tensor)
     return stages
 
 

@@ -1,10 +1,11 @@
-"""Files ↔ arrays, one format a file. To add one: a file with `read`, and a line here."""
+"""Files ↔ arrays, one format a file. To add one: a file with `read`, `headers`, and a line here."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,7 +42,33 @@ def read(source: str, *, stdin: BinaryIO | None = None) -> Dump:
     """
     with naming(source):
         content, sha256 = _pipe(source, stdin) if is_pipe(source) else _file(source)
-        if not content.arrays:
+    return _dump(source, content, sha256)
+
+
+def read_headers(source: str, *, stdin: BinaryIO | None = None) -> Dump:
+    """What `read` gives, as far as headers tell it: arrays have shape and dtype, and are blank.
+
+    Of numbers that are written out as text (JSON, CSV) nothing is left away. The file is not
+    hashed: `sha256` is empty. Raises what `read` raises, but for what only the numbers show.
+    """
+    if is_pipe(source):
+        return read(source, stdin=stdin)
+    with naming(source):
+        path, suffix = locate(source, READERS.entries)
+        content = headers_reader(suffix)(path)
+    return _dump(source, content, "")
+
+
+def headers_reader(suffix: str) -> Reader:
+    """What reads the headers of files with this suffix: `headers` beside the format's `read`."""
+    module, _ = READERS.entries[suffix].split(":")
+    reader: Reader = import_module(module).headers
+    return reader
+
+
+def _dump(source: str, content: Content, sha256: str) -> Dump:
+    if not content.arrays:
+        with naming(source):
             raise InputError("holds no arrays of numbers")
     return Dump(
         source=source,

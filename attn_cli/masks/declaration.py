@@ -91,6 +91,7 @@ class MaskKind:
     scattered: bool = False  # what a tile of it lets through is only known by evaluating it
     parameters: tuple[Parameter, ...] = ()
     compares_positions: bool = False
+    by_distance: bool = False  # what it lets through depends on q - k alone
 
     def read(
         self, positional: Sequence[Argument], named: Mapping[str, Argument]

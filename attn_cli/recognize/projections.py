@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.layer import Projections
@@ -123,7 +122,7 @@ def _assembled(
                     f"{parameters.label(part, kind)} and another bias both are {name}",
                     hint="give one of them",
                 )
-            found[name] = np.ascontiguousarray(piece)
+            found[name] = piece if piece.flags.c_contiguous else piece.copy(order="C")
     return Projections(**found)
 
 

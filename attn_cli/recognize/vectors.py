@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from attn_cli.core.blank import Blank
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.layer import Origin, make_qkv, split_heads
 from attn_cli.errors import InputError
@@ -16,7 +17,7 @@ from attn_cli.recognize.layer import Layer
 from attn_cli.recognize.numbers import real
 from attn_cli.recognize.origin import speaking_of_another
 from attn_cli.recognize.parameters import Parameters
-from attn_cli.recognize.positions import Encodings, Positioning, encodings
+from attn_cli.recognize.positions import Encodings, Positioning, encodings, without_numbers
 from attn_cli.recognize.question import Question, grouped
 from attn_cli.recognize.roles import Roles
 from attn_cli.recognize.settings import Asked
@@ -120,6 +121,8 @@ def _encodings(sequences: Sequences, positions: Positioning, asked: Asked) -> En
     """What is added to the vectors; queries stand where --align puts them, else both from 0."""
     queries, keys = sequences.x.shape[1], sequences.attended.shape[1]
     start = keys - queries if asked.choices.align == "lower-right" else 0
+    if isinstance(sequences.x, Blank):
+        positions = without_numbers(positions)
     at = range(start, start + queries)
     if sequences.context is None:
         return encodings(positions, (sequences.x.shape[2], None), (at, None))

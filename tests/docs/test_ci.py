@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from tests.docs.refresh_readme import README, ROOT, blocks
+from tests.docs.refresh_examples import README, ROOT, blocks
 
 TEXT = README.read_text(encoding="utf-8")
 CI = ROOT / ".ci" / "run"

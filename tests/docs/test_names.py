@@ -7,11 +7,11 @@ import re
 
 import pytest
 
+from attn_cli.commands.check import CHECKS
 from attn_cli.commands.main import COMMANDS
 from attn_cli.core.registry import Registry
-from tests.docs.refresh_readme import ROOT
+from tests.docs.refresh_examples import PAGES
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE = " ".join(
     code
     for page in PAGES
@@ -38,7 +38,7 @@ def test_registered_name_is_documented(entry: str) -> None:
     assert is_documented(entry.rsplit(" ", 1)[1])
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *(f"check {name}" for name in CHECKS)])
 def test_command_is_documented(name: str) -> None:
     assert is_documented(f"attn {name}")
 

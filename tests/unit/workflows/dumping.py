@@ -87,7 +87,8 @@ def jax_file(path: Path) -> str:
     encoded = np.einsum("bhqk,bkhd->bqhd", weights, value)
     named = {"query": query, "key": key, "value": value, "attn_logits": logits}
     named |= {"attn_weights": weights, "encoded": encoded}
-    np.savez(path, **{name: array.astype(np.float32) for name, array in named.items()})
+    single: dict[str, Any] = {name: array.astype(np.float32) for name, array in named.items()}
+    np.savez(path, **single)
     return str(path)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.results import RunResult
 from attn_cli.core.trace import Trace
 from attn_cli.errors import UnsupportedError
 from attn_cli.workflows.library import run
@@ -22,6 +23,12 @@ def found(trace: Trace, code: str) -> str:
     return message
 
 
+def run_sample(options: RunOptions) -> RunResult:
+    result = run_file(SAMPLE, options)
+    assert isinstance(result, RunResult)
+    return result
+
+
 def codes(inputs: AttentionInputs, engine: str) -> set[str]:
     return {finding.code for finding in run(inputs, engine=engine).findings}
 
@@ -31,7 +38,7 @@ def codes(inputs: AttentionInputs, engine: str) -> set[str]:
 def test_parts_that_need_weights_are_left_out_and_that_is_said(
     engine: str, parts: frozenset[str]
 ) -> None:
-    result = run_file(SAMPLE, RunOptions(engine=engine, parts=parts))
+    result = run_sample(RunOptions(engine=engine, parts=parts))
     told = result.to_dict()
     assert (told["rows"], told["heads"], result.trace.stats) == ([], [], {})
     assert "rows_total" not in told
@@ -51,8 +58,8 @@ def test_a_part_asked_for_by_name_is_refused(part: str) -> None:
 
 
 def test_mha_has_rows_and_no_lse() -> None:
-    result = run_file(SAMPLE, RunOptions(engine="mha"))
-    right = run_file(SAMPLE, RunOptions())
+    result = run_sample(RunOptions(engine="mha"))
+    right = run_sample(RunOptions())
     assert result.trace.lse is None
     for name, numbers in right.trace.stats.items():
         np.testing.assert_allclose(result.trace.stats[name], numbers, rtol=1e-13, err_msg=name)

@@ -1,7 +1,7 @@
-"""The README's examples: finds them, runs them, and rewrites what they print.
+"""The examples of the README and of docs/: finds them, runs them, rewrites what they print.
 
-python tests/docs/refresh_readme.py            every `attn` example
-python tests/docs/refresh_readme.py --tests    the line that runs the tests, too
+python tests/docs/refresh_examples.py            every `attn` example
+python tests/docs/refresh_examples.py --tests    the line that runs the tests, too
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 PROMPT = "$ "
 
 
@@ -105,7 +106,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def refreshed(text: str, *, with_tests: bool) -> str:
-    """The README with every example's output as it is now."""
+    """A page with every example's output as it is now."""
     lines = text.splitlines()
     for block in reversed(blocks(text, "console")):
         lines[block.start : block.start + len(block.lines)] = _renewed(block, with_tests)
@@ -120,7 +121,7 @@ def _renewed(block: Block, with_tests: bool) -> list[str]:
             outputs = run_block(block, Path(folder))
     failed = [out for out in outputs if any(line.startswith("Traceback (") for line in out)]
     if failed:
-        raise SystemExit("\n".join(failed[0]) + "\nREADME.md is left as it was")
+        raise SystemExit("\n".join(failed[0]) + "\nthe page is left as it was")
     paired = zip(block.examples, outputs, strict=True)
     return [line for example, out in paired for line in (PROMPT + example.command, *out)]
 
@@ -131,14 +132,15 @@ def _test_run() -> tuple[str, ...]:
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8")
     lines = done.stdout.strip().splitlines()
     if done.returncode:
-        raise SystemExit(f"{lines[-1]}\nREADME.md is left as it was")
+        raise SystemExit(f"{lines[-1]}\nthe page is left as it was")
     return (lines[0], "…", lines[-1])
 
 
 def main() -> None:
-    text = README.read_text(encoding="utf-8")
-    README.write_text(refreshed(text, with_tests="--tests" in sys.argv[1:]), encoding="utf-8")
-    print(f"Wrote {README}")
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(refreshed(text, with_tests="--tests" in sys.argv[1:]), encoding="utf-8")
+        print(f"Wrote {page}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README tells the truth: its commands run, and print what stands below them."""
+"""The pages tell the truth: their commands run, and print what stands below them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from typing import Any
 
 import pytest
 
-from tests.docs.refresh_readme import README, ROOT, Block, Example, blocks, run_block
+from tests.docs.refresh_examples import PAGES, README, Block, Example, blocks, run_block
 
-TEXT = README.read_text(encoding="utf-8")
-CONSOLE = blocks(TEXT, "console")
-ATTN_BLOCKS = [block for block in CONSOLE if not any(e.is_test_run for e in block.examples)]
-PYTHON = blocks(TEXT, "python")
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+ATTN_BLOCKS = [
+    block
+    for text in TEXTS.values()
+    for block in blocks(text, "console")
+    if not any(example.is_test_run for example in block.examples)
+]
+PYTHON = [
+    pytest.param(block, id=f"{page.name} line {block.start + 1}")
+    for page, text in TEXTS.items()
+    for block in blocks(text, "python")
+]
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def first_command(block: Block) -> str:
@@ -27,14 +36,15 @@ def test_example_prints_what_stands_there(block: Block, tmp_path: Path) -> None:
 
 
 def test_first_screen_is_two_lines_and_their_output() -> None:
-    run, test = (example for block in CONSOLE[:2] for example in block.examples)
+    first = blocks(TEXTS[README], "console")[:2]
+    run, test = (example for block in first for example in block.examples)
     assert run.command.startswith("python3 -m venv .venv && ")
     assert run.line_to_run == "attn run sample_inputs/apple.json"
     assert test.is_test_run
     assert re.fullmatch(r"\d+ passed(, \d+ \w+)* in \d+\.\d+s.*", test.output[-1])
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=lambda block: f"line {block.start + 1}")
+@pytest.mark.parametrize("block", PYTHON)
 def test_python_example_passes(block: Block) -> None:
     namespace: dict[str, Any] = {}
     exec("\n".join(block.lines), namespace)
@@ -44,14 +54,16 @@ def test_python_example_passes(block: Block) -> None:
         test()
 
 
-def test_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", TEXT)
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", TEXTS[page])
     assert targets
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+    assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def test_prose_fits_a_screen() -> None:
-    prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.DOTALL | re.MULTILINE)
+@each_page
+def test_prose_fits_a_screen(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", TEXTS[page], flags=re.DOTALL | re.MULTILINE)
     assert [line for line in prose.splitlines() if len(line) > 110] == []
 
 
