@@ -14,8 +14,8 @@ class Checkpoint:
 
     `known` says whether `model_type` is a family whose tensors can be told: where it is not, the
     layers are what can be read all the same. `dtype` is that of the tensors, else of the
-    configuration. `bytes` are those of the tensors, in `files` files; `coverage` says in a sentence
-    what was checked and what was not.
+    configuration, else float32; `says` are words on that choice. `bytes` are those of the tensors,
+    in `files` files; `coverage` says in a sentence what was checked and what was not.
     """
 
     source: str
@@ -31,3 +31,9 @@ class Checkpoint:
     bytes: int = 0
     files: int = 0
     coverage: str = ""
+    says: tuple[str, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether the tensors could be held against the configuration."""
+        return self.known and self.tensors > 0

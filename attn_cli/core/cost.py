@@ -4,7 +4,8 @@ One convention throughout: a product of an m × k by a k × n matrix counts 2·m
 multiplication and an addition each), and every other operation on a number counts 1, exp and tanh
 too. So a bias, a scaling, a mask are 1 a number; the softcap 3 (divide, tanh, multiply); a turn by
 RoPE 3 (2 multiplications and an addition or subtraction); softmax 5 (maximum, subtract, exp, sum,
-divide). A stage's bytes are those of its array, kept by itself: a view costs what a copy would.
+divide); a gate 4 (exp, add, divide, multiply). A stage's bytes are those of its array, kept by
+itself: a view costs what a copy would.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ EACH: Mapping[str, int] = {  # operations on a number beside a product
     "biased": 1,
     "masked": 1,
     "weights": 5,
+    "gated": 4,
 }
 LONGEST = 1 << 40  # of a sequence, when it is asked from which length on something holds
 
@@ -218,7 +220,8 @@ def parameters(layer: Geometry) -> int:
     if not layer.projected or layer.d_model is None:
         return 0
     into, attended = layer.d_model, layer.d_context or layer.d_model
-    q, k, v = layer.heads * layer.d_k, layer.kv_heads * layer.d_k, layer.kv_heads * layer.d_v
+    q = layer.heads * layer.d_k * (1 + layer.gated)
+    k, v = layer.kv_heads * layer.d_k, layer.kv_heads * layer.d_v
     merged, out = layer.heads * layer.d_v, layer.d_out or 0
     biases = {"q": q, "k": k, "v": v, "o": out}
     count = sum(size for name, size in biases.items() if name in layer.biases) + merged * out

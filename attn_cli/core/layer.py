@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.blank import Blank, blank
-from attn_cli.errors import InputError
+from attn_cli.errors import MisfitError
 
 Array = NDArray[Any]
 
@@ -120,7 +120,7 @@ def split_heads(x: Array, heads: int, *, what: str = "d_model") -> Array:
     """
     batch, length, width = x.shape
     if heads < 1 or width % heads:
-        raise InputError(
+        raise MisfitError(
             f"{what} {width} does not split into {heads} heads of equal width",
             hint=_counts_near(width, heads),
         )

@@ -227,11 +227,10 @@ class GradsResult:
 
 
 def overall(verdicts: list[Verdict]) -> Verdict:
-    """Wrong where one is; right where none is wrong and one is right; else undecided."""
-    for verdict in ("wrong", "right"):
-        if verdict in verdicts:
-            return verdict
-    return "undecided"
+    """Wrong where one is; else undecided where one is, or where there is none; else right."""
+    if "wrong" in verdicts:
+        return "wrong"
+    return "undecided" if "undecided" in verdicts or not verdicts else "right"
 
 
 def written(name: str) -> str:

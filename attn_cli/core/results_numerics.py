@@ -89,6 +89,8 @@ class Hunt:
     empty_rows: int = 0  # rows that see no key; `first_empty` says which is the first
     first_empty: Place | None = None
     first_empty_words: str = ""
+    on_the_way: int = 0  # finite scores whose sum passes the precision's limit on the way
+    first_on_the_way: str = ""
 
     @property
     def first(self) -> StageCount | None:
@@ -225,10 +227,15 @@ class Gradients:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What decides exit code 1: `saturated` is a share of rows, `max_weight` makes a row one."""
+    """What decides exit code 1: `saturated` is a share of rows, `max_weight` makes a row one.
+
+    A larger share fails unless it comes with a probability above `chance` where `saturated` is
+    what is true of all rows.
+    """
 
     saturated: float
     max_weight: float
+    chance: float
     allowed: tuple[str, ...] = ()  # codes of findings that do not fail the check
 
 

@@ -120,7 +120,7 @@ class ShapesResult:
     problems: tuple[Problem, ...] = ()
     checkpoint: Checkpoint | None = None
     coverage: str = ""
-    decided: bool = True  # False: a family that is not known, so that its tensors prove nothing
+    decided: bool = True  # False: no tensors, or those of a family that is not known
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -137,6 +137,7 @@ class ShapesResult:
             "schema": "attn.check.shapes/1",
             "kind": self.kind,
             "source": self.source,
+            "says": list(self.says),
             "fits": self.decided and not self.errors,
             "decided": self.decided,
             "shapes": list(self._shapes()),

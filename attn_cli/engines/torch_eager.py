@@ -76,29 +76,32 @@ def attention_stages(
 
 
 def _scores(q: Tensor, k: Tensor, visible: Tensor | None) -> Tensor:
-    """q · kᵀ; a NaN or inf in a key reaches the gradients only of the queries that see it.
+    """q · kᵀ; NaN or inf in a query or key reaches only the gradients of those that see it.
 
-    The product's own gradient of q forms 0·k for hidden keys, and 0·NaN is NaN.
+    The product's own gradients form 0·k for hidden keys and 0·q for queries that see nothing, and
+    0·NaN is NaN.
     """
-    scores = q @ k.mT
-    if visible is None or not q.requires_grad or bool(torch.isfinite(k).all()):
+    differentiated = q.requires_grad or k.requires_grad
+    if visible is None or not differentiated or (_finite(q) and _finite(k)):
+        return q @ k.mT
+    scores: Tensor = _SeenProduct.apply(q, k, visible)  # type: ignore[no-untyped-call]
+    return scores
+
+
+class _SeenProduct(torch.autograd.Function):
+    """q · kᵀ, whose gradients are summed over the visible pairs alone."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, visible: Tensor) -> Tensor:
+        scores = q @ k.mT
+        ctx.save_for_backward(q, k, visible.expand(scores.shape))
         return scores
-    visible = visible.expand(scores.shape)
-    broken = (~torch.isfinite(k)).any(-1, keepdim=True)  # (..., H, S, 1)
-    product = q @ torch.where(broken, 0, k).mT
-    for key in broken[..., 0].flatten(0, -2).any(0).nonzero()[:, 0].tolist():
-        seen, theirs = visible[..., key, None], broken[..., key, None, :]  # (..., H, L or 1, 1)
-        alone = (torch.where(seen & theirs, q, 0) * k[..., key, None, :]).sum(-1, keepdim=True)
-        column = torch.where(seen, alone, scores[..., key, None].detach())
-        product = torch.cat(
-            [
-                product[..., :key],
-                torch.where(theirs, column, product[..., key, None]),
-                product[..., key + 1 :],
-            ],
-            -1,
-        )
-    return product
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        q, k, visible = ctx.saved_tensors
+        of_q = _weigh(gradient, k, visible)
+        return of_q, _weigh(gradient.mT, q, visible.mT), None
 
 
 def _softcap(scaled: Tensor, cap: float | None) -> Tensor:
@@ -125,7 +128,7 @@ def softmax(masked: Tensor, visible: Tensor | None, sinks: Tensor | None) -> Ten
 
 def _weigh(weights: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
     """weights · v; a NaN or inf in a value reaches only the rows that see its key."""
-    if visible is None or bool(torch.isfinite(v).all()):
+    if visible is None or _finite(v):
         return weights @ v
     visible = visible.expand(weights.shape)
     context = weights @ torch.where(torch.isfinite(v), v, 0)
@@ -134,6 +137,10 @@ def _weigh(weights: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
         share = weights[..., key, None] * torch.where(torch.isfinite(value), 0, value)
         context = torch.where(visible[..., key, None], context + share, context)
     return context
+
+
+def _finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(tensor).all())
 
 
 def _attend(

@@ -59,7 +59,7 @@ def parse_bytes(content: bytes) -> Content:
 
 def _load(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_int=_integer, parse_float=_decimal)
+        return json.loads(text, object_pairs_hook=unique, parse_int=_integer, parse_float=_decimal)
     except json.JSONDecodeError as error:
         ends = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         raise InputError(
@@ -68,7 +68,8 @@ def _load(text: str) -> Any:
         ) from error
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some pairs; InputError where a key comes twice: which one counts is open."""
     keys: set[str] = set()
     for key, _ in pairs:
         if key in keys:

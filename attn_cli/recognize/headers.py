@@ -1,4 +1,4 @@
-"""Headers understood: a dump whose arrays are blank, made ready to be read like any other."""
+"""Headers understood: a dump read for its shapes alone, made ready to be read like any other."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ Array = NDArray[Any]
 
 LONGEST = 1 << 20  # positions that are named by tokens, items that have lengths
 _MASKS = ("mask", "attention_mask", "key_padding_mask", "padding_mask", "additive_mask")
+_VECTORS = ("x", "q", "k", "v", "context")
 _LENGTHS = ("lengths", "context_lengths")
 
 
@@ -24,15 +25,23 @@ def readable(dump: Dump, choices: Choices) -> Dump:
     """The dump as recognition needs it: masks hold a number that says of what kind they are.
 
     A float mask is taken for one that is added, unless something else is told; bool and integer
-    masks are 0 and 1. Tokens and lengths that would name millions of positions are left out.
+    masks are 0 and 1. Tokens and lengths that would name millions of positions are left out. Of
+    text, which was read whole, the numbers that nothing depends on become blank: what is made of
+    them takes no time then.
     """
     if not any(isinstance(array, Blank) for array in dump.arrays.values()):
-        return dump
+        return replace(dump, arrays={n: _without(n, array) for n, array in dump.arrays.items()})
     told = choices.mask_means or dump.settings.get("mask_means")
     long = any(max(array.shape, default=0) > LONGEST for array in dump.arrays.values())
     arrays = dict(_arrays(dump, 0.0 if told in ("keep", "hidden") else -1.0, long=long))
     dtypes = {name: dump.dtypes[name] for name in arrays}
     return replace(dump, arrays=arrays, dtypes=dtypes, texts={} if long else dump.texts)
+
+
+def _without(name: str, array: Array) -> Array:
+    """An array of vectors without its numbers; others as they are."""
+    vectors = meaning(name, INPUT_WORDS) in _VECTORS and array.dtype.kind == "f"
+    return blank(array.shape, array.dtype) if vectors else array
 
 
 def unread(dump: Dump) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from attn_cli.core.layer import Projections
 from attn_cli.core.settings import WeightsLayout
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.layer import Layer
 from attn_cli.recognize.numbers import real
 from attn_cli.recognize.orientation import Shaped, orientation, undecided
@@ -95,7 +95,7 @@ def _shaped(
         label, shape = parameters.label(part), arrays[part, "weight"].shape
         cross = "q" not in part and d_context != d_model
         if part == "qkv" and d_model != d_context:
-            raise InputError(
+            raise MisfitError(
                 f"{label} makes q, k and v from vectors of one width, and the token vectors are "
                 f"{d_model} wide and the context {d_context}"
             )
@@ -149,7 +149,7 @@ def _check_bias(parameters: Parameters, part: Part, bias: Array, features: int |
     if features is None:
         raise InputError(f"{label} is the bias of an output projection, and there is no W_o")
     if bias.shape != (features,):
-        raise InputError(
+        raise MisfitError(
             f"{label} has shape {bias.shape}: expected ({features},), a number for each feature "
             "that its matrix makes"
         )

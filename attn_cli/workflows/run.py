@@ -27,6 +27,7 @@ from attn_cli.recognize import understand
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.stats import STATISTICS
+from attn_cli.workflows.one_kind import refuse_text
 from attn_cli.workflows.selection import Selection, checked, narrowed, select
 from attn_cli.workflows.stages import check_stages, not_shown, taken_stages
 from attn_cli.workflows.tables import head_rows, listed_rows, shown_rows
@@ -89,11 +90,7 @@ def run_file(
 
 def _check_no_model(dump: Dump, options: RunOptions) -> None:
     """InputError for what only a model has."""
-    if options.text is not None:
-        raise InputError(
-            f"--text is what a model reads, and {dump.source} holds none",
-            hint="its arrays are attended over as they are: leave --text away",
-        )
+    refuse_text(dump, options.text)
     checked("layer", "--layer", options.layers_shown, 1)
     if "predictions" in options.parts and not options.parts >= DEFAULT_PARTS:  # asked for by name
         raise InputError(f"{dump.source} holds no model, so nothing is predicted")

@@ -129,7 +129,8 @@ def test_what_is_not_finite_exits_with_3(
     q[0, 0, 1, 0] = np.nan
     np.savez(tmp_path / "nan.npz", q=q, k=np.ones((1, 1, 2, 2)), v=np.ones((1, 1, 2, 2)))
     text = " ".join(shown(capsys, str(tmp_path / "nan.npz"), code=3).split())
-    assert "nothing was compared: the output holds nan at (0, 0, 1, 0)" in text
+    assert "nothing was compared: the output holds NaN at batch 0, head 0, query 1, d_v 0" in text
+    assert "attn check numerics says why" in text
 
 
 def test_a_model_layer_by_layer(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
@@ -158,7 +159,10 @@ def test_token_vectors_with_projections(capsys: pytest.CaptureFixture[str], samp
     [
         (["--engine", "numpy"], "engine numpy computes no gradients\n      use --engine torch"),
         (["--engine", "torhc"], "there is no engine 'torhc'"),
-        (["--causal"], "--mask is for an INPUT or --shape, and neither was given"),
+        (
+            ["--causal"],
+            "a mask (--mask, --causal) is for an INPUT or --shape, and neither was given",
+        ),
         (["--kv-heads", "2"], "--kv-heads is for an INPUT or --shape"),
         (["--layer", "0"], "--layer is for an INPUT or --shape"),
         (["--text", "a"], "--text is for an INPUT or --shape"),
@@ -205,9 +209,9 @@ def test_the_default_cases_follow_the_seed() -> None:
 
 
 def test_nan_at_hidden_places_takes_no_part() -> None:
-    """The case holds NaN in a key and in a value, and no output or gradient shows it."""
-    inputs = dict(default_cases(0))["NaN in a hidden key and value"]
-    assert np.isnan(inputs.k).sum() == np.isnan(inputs.v).sum() == 1
+    """NaN in a key, a value, and a query that sees nothing: no output or gradient shows it."""
+    inputs = dict(default_cases(0))["NaN where nobody looks"]
+    assert [int(np.isnan(array).sum()) for array in (inputs.q, inputs.k, inputs.v)] == [1, 1, 1]
     q, k, v = (torch.tensor(a, requires_grad=True) for a in (inputs.q, inputs.k, inputs.v))
     forward: Forward = TorchAttention().of(inputs)
     output = forward({"q": q, "k": k, "v": v})
@@ -248,5 +252,6 @@ class _Fixed:
 def test_a_result_without_cases_is_undecided() -> None:
     result = GradsResult(subject="nobody", seed=0, cases=(), norms=(), findings=())
     assert result.verdict == "undecided"
-    assert overall(["undecided", "right"]) == "right"
+    assert overall(["undecided", "right"]) == "undecided"
+    assert overall(["right", "right"]) == "right"
     assert overall(["right", "wrong", "undecided"]) == "wrong"

@@ -91,8 +91,43 @@ def test_the_threshold_and_what_is_allowed_decide(capsys: pytest.CaptureFixture[
     assert result["thresholds"] == {
         "saturated": 0.05,
         "max_weight": 0.99,
+        "chance": 0.01,
         "allowed": ["empty-row", "saturated"],
     }
+
+
+def test_a_few_rows_by_chance_do_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    """One row of four: were 5% of all rows so, 1 - 0.95**4 = 19% of such samples would have one."""
+    result = fields(capsys, str(SAMPLES / "apple.json"))
+    (said,) = [f for f in result["findings"] if f["code"] == "saturated-few"]
+    assert said["severity"] == "note"
+    assert "1 of 4 rows" in said["message"]
+    assert "in 19% of such samples" in said["message"]
+    stricter = fields(capsys, str(SAMPLES / "apple.json"), "--saturated", "0", code=1)
+    assert stricter["failed"] == ["saturated"]
+
+
+def test_another_precision_is_named_only_where_it_loses_more(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    q, k, v = (normal(1, 1, 4, 8, seed=i) for i in range(3))
+    q[0, 0, 1, 2] = np.nan  # lost in every precision alike
+    result = fields(capsys, saved(tmp_path / "nan.npz", q=q, k=k, v=v), code=1)
+    assert not {code for code in codes(result) if code.endswith("-overflow")}
+
+
+def test_a_shape_takes_heads_that_share_keys_and_another_width_of_values(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = fields(capsys, "--shape", "1,6,5,4", "--kv-heads", "2", "--d-v", "3")
+    sizes = {one["name"]: one["total"] for one in result["gradients"][0]["counts"]}
+    assert sizes == {"v": 1 * 2 * 5 * 3, "q": 1 * 6 * 5 * 4, "k": 1 * 2 * 5 * 4}
+
+
+def test_a_scale_that_is_given_is_not_called_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    result = fields(capsys, "--shape", "1,4,16,8", "--scale", "30", code=1)
+    (said,) = [f["message"] for f in result["findings"] if f["code"] == "saturated"]
+    assert said.endswith("Is × 30 what was meant?")
 
 
 def test_overflow_of_the_files_own_precision(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,7 @@ def test_json_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
     told = fields(capsys, *GROUPED)
     assert set(told) == {
         "schema", "kind", "source", "fits", "decided", "shapes", "problems", "totals", "groups",
-        "layers", "checkpoint", "coverage",
+        "layers", "checkpoint", "coverage", "says",
     }  # fmt: skip
     assert (told["schema"], told["kind"], told["fits"]) == ("attn.check.shapes/1", "sizes", True)
     assert set(told["shapes"][0]) == {
@@ -187,6 +187,71 @@ def test_a_checkpoint_with_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [problem["where"]["layer"] for problem in wrong] == [
         "model.layers.0.self_attn", "model.layers.1.self_attn",
     ]  # fmt: skip
+
+
+def test_layers_of_one_fault_are_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder(tmp_path / "thin")
+    config = tmp_path / "thin" / "config.json"
+    thinner = {"num_attention_heads": 8, "num_key_value_heads": 4}
+    config.write_text(json.dumps(json.loads(config.read_text()) | thinner))
+    text = " ".join(shown(capsys, path).split())
+    assert "a head has 8 features" in text
+    assert "(and 1 more layer) thin-heads" in text
+    assert "more layers)" not in text
+
+
+def test_a_checkpoint_without_tensors_is_undecided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder(tmp_path / "alone")
+    (tmp_path / "alone" / "model.safetensors").unlink()
+    text = shown(capsys, path, code=3)
+    assert "the shapes fit together" not in text
+    assert "no tensors" in text
+    (tmp_path / "alone" / "pytorch_model.bin").write_bytes(b"x")
+    told = fields(capsys, path, code=3)
+    assert (told["fits"], told["decided"]) == (False, False)
+
+
+def test_what_certainly_does_not_fit_is_not_undecided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder(tmp_path / "other", "a_family_of_tomorrow")
+    index = {"weight_map": {"x": "model-00001-of-00001.safetensors"}}
+    (tmp_path / "other" / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "model-00001-of-00001.safetensors" in shown(capsys, path, code=1)
+
+
+def test_what_can_be_read_in_two_ways_cannot_be_checked(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    square = np.eye(16)
+    np.savez("square.npz", x=np.ones((3, 16)), w_q=square, w_k=square, w_v=square)
+    assert "pass --weights-layout" in refused(capsys, "square.npz")
+    assert "fit together" in shown(capsys, "square.npz", "--weights-layout", "in-out")
+    q = np.ones((1, 1, 3, 16))
+    np.savez("padded.npz", q=q, k=q, v=q, padding_mask=np.ones((1, 3), bool))
+    assert "pass --mask-means" in refused(capsys, "padded.npz")
+
+
+def test_settings_that_are_not_read_are_said(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("aside.json").write_text('{"x": [[1, 2], [3, 4]], "heads": 2}')
+    assert "not used: heads" in shown(capsys, "aside.json")
+    assert any("not used: heads" in said for said in fields(capsys, "aside.json")["says"])
+
+
+def test_matrices_that_would_be_drawn_cost_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"init": "default", "heads": 4096, "d_k": 1 << 20}
+    Path("wide.json").write_text(json.dumps({"x": [[1, 2], [3, 4]], "settings": settings}))
+    told = fields(capsys, "wide.json")
+    width = 4096 << 20
+    assert told["totals"]["parameters"] == 4 * 2 * width + 3 * width + 2
 
 
 def test_a_file_of_a_checkpoint_is_read_by_its_folder(

@@ -32,7 +32,7 @@ def said(cases: Sequence[CaseGrads], norms: Sequence[Norms]) -> tuple[Finding, .
     found = [*_method(cases), *_sampled(cases), *(f for each in norms for f in _norms(each))]
     for case in cases:
         if case.why:
-            words = f"{_of(case)}nothing was compared: {case.why}"
+            words = f"{_of(case)}nothing was compared: {case.why}; attn check numerics says why"
             found.append(Finding("gradient-unchecked", "warning", words, Place(layer=case.layer)))
         found += [_wrong(case, part) for part in case.inputs if part.reason in CODES]
         found += [_group(case, part) for part in case.groups if part.verdict == "wrong"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,14 +15,17 @@ from attn_cli.checks.grads.torch_gradients import gradients
 from attn_cli.checks.grads.torch_groups import group_sums
 from attn_cli.checks.grads.torch_likeness import likeness
 from attn_cli.checks.grads.torch_numeric import Differences, Function, best_step, differences
-from attn_cli.checks.grads.torch_objective import Objective, Point, noise
+from attn_cli.checks.grads.torch_objective import Objective, Point, noise, stairs
 from attn_cli.checks.grads.torch_sampling import affordable, culprit, sample, signs, threads_for
 from attn_cli.checks.grads.torch_subject import Differentiable
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.results_grads import CaseGrads, CaseSizes, InputGrads, Reason, Spot, Verdict
 
 PRECISE = 1e-3  # of an input's largest derivative: beyond it the differences decide nothing
-VANISHING = 1e-6  # of Σ |cotangent · output|: a derivative below it is 0 for the purpose
+# Of Σ |cotangent · output|, for a leaf whose numbers are about 1: a derivative below it is 0 for
+# the purpose.
+VANISHING = 1e-6
+OF_VALUES = ("v", "w_v", "b_v", "w_o", "b_o")  # leaves that move no score
 TRIED = 8  # coordinates that a step is chosen by
 VERDICTS: dict[Reason, Verdict] = {"": "right", "zero": "right", "imprecise": "undecided"}
 
@@ -60,10 +64,18 @@ def _case(
         if why := _not_finite(output):
             return replace(case, why=why)
         around = noise(objective, objective.point, seed)
-        size = float((objective.cotangent * output).abs().sum())
-    found = gradients(objective)
+        sizes_of = objective.summed((objective.cotangent * output).abs())
+        coarse = torch.maximum(around, stairs(objective, sizes_of))
+    found, size = gradients(objective), float(sizes_of.sum())
     checked = tuple(
-        _Check(objective, leaf, found[leaf.name], around, size, stream).result(most, seed)
+        _Check(
+            objective,
+            leaf,
+            found[leaf.name],
+            around if leaf.name in OF_VALUES else coarse,
+            size,
+            stream,
+        ).result(most, seed)
         for stream, leaf in enumerate(read.values())
     )
     return replace(case, inputs=checked, groups=tuple(group_sums(subject, inputs, seed)))
@@ -84,8 +96,11 @@ def _not_finite(output: Tensor) -> str:
     bad = ~torch.isfinite(output)
     if not bad.any():
         return ""
-    where = [int(i) for i in bad.nonzero()[0]]
-    return f"the output holds {output[tuple(where)].item()} at {tuple(where)}"
+    where = tuple(int(i) for i in bad.nonzero()[0])
+    axes = ("batch", "head", "query", "d_v") if bad.ndim == 4 else ("batch", "query", "feature")
+    places = ", ".join(f"{axis} {index}" for axis, index in zip(axes, where, strict=True))
+    value = float(output[where])
+    return f"the output holds {'NaN' if math.isnan(value) else f'{value:g}'} at {places}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +215,9 @@ class _Check:
         if report is not None:
             return "gradcheck"
         loose, largest = float(numeric.allowed.max()), float(numeric.values.abs().max())
-        if not loose <= max(PRECISE * largest, VANISHING * self.size):
+        finite = np.isfinite(self.leaf.array)
+        numbers = float(np.abs(self.leaf.array[finite]).max(initial=1.0))
+        if not loose <= max(PRECISE * largest, VANISHING * self.size / numbers):
             return "imprecise"
         return "" if self.found.any() else "zero"
 

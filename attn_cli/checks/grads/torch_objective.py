@@ -7,17 +7,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attn_cli.checks.grads.leaves import Leaf
 from attn_cli.checks.grads.torch_subject import Differentiable
 from attn_cli.core.draws import normal, uniform
+from attn_cli.core.engine import Ask
 from attn_cli.core.inputs import AttentionInputs
+from attn_cli.engines import ENGINES
 
 COTANGENT, DIRECTION = 900, 901  # streams of the seed; --init and --shape draw from the first ones
 PROBES = 8  # differences of what so many tiny steps change
 NEARBY = 2.0**-36  # one such step, relative: many ulp, and nothing to a smooth function
+FARTHEST = 1e4  # a fill of −1e9 is not moved in proportion: that would be no tiny step of a score
 ORDERS = range(3, 7)  # of the differences that hold nothing but noise
 
 Point = Mapping[str, Tensor]
@@ -57,11 +61,13 @@ class Objective:
         return torch.tensor(normal(self.seed, COTANGENT, shape))
 
     def __call__(self, point: Point) -> Tensor:
-        out = self.output(point)
-        weighed = self.cotangent * out
+        return self.summed(self.cotangent * self.output(point))
+
+    def summed(self, weighed: Tensor) -> Tensor:
+        """Numbers in the shape of the output, summed for each head; (heads,) or (1,)."""
         if not self.per_head:
             return weighed.sum().reshape(1)
-        if out.ndim == 4:  # (B, H, L, d_v)
+        if weighed.ndim == 4:  # (B, H, L, d_v)
             return weighed.sum((0, 2, 3))
         split = weighed.reshape(*weighed.shape[:2], self.inputs.shape[1], -1)  # (B, L, H, d_v)
         return split.sum((0, 1, 3))
@@ -82,7 +88,7 @@ def noise(objective: Callable[[Point], Tensor], point: Point, seed: int) -> Tens
     values = [objective(point)]
     for step in range(1, PROBES + 1):
         moved = {
-            name: t + step * NEARBY * t.abs().clamp(min=1) * _signs(seed, i, t)
+            name: t + step * NEARBY * t.abs().clamp(1, FARTHEST) * _signs(seed, i, t)
             for i, (name, t) in enumerate(point.items())
         }
         values.append(objective(moved))
@@ -95,6 +101,23 @@ def noise(objective: Callable[[Point], Tensor], point: Point, seed: int) -> Tens
             factor = math.factorial(order) ** 2 / math.factorial(2 * order)
             found.append((factor * differences.square().mean(0)).sqrt())
     return torch.stack(found).amax(0)
+
+
+def stairs(objective: Objective, sizes: Tensor) -> Tensor:
+    """How coarse φ is since float64 rounds scores, (heads,); `sizes` are Σ |cotangent · output|.
+
+    Softmax takes what a score differs from its row's largest by. Where that is a fill of −1e9,
+    scores lie 1.2e-7 apart and φ is a staircase: no tiny step shows it. A rounding error is
+    uniform over one stair, so its deviation is the stair over √12.
+    """
+    inputs = objective.inputs
+    masked = ENGINES["numpy"].run(inputs, Ask(keep=frozenset({"masked"})))["masked"]
+    visible = inputs.visible()
+    seen = np.isfinite(masked) & (True if visible is None else visible)
+    top = np.where(seen, masked, -np.inf).max(-1)  # (B, H, L)
+    stair = np.spacing(np.abs(np.where(np.isfinite(top), top, 0.0))).max((0, 2))  # (H,)
+    stair = stair if objective.per_head else stair.max(keepdims=True)
+    return torch.tensor(stair / math.sqrt(12)) * sizes
 
 
 def _signs(seed: int, stream: int, like: Tensor) -> Tensor:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from attn_cli.checks.grads.torch_numeric import Function, along
+from attn_cli.checks.torch_threads import one_thread
 from attn_cli.core.draws import uniform
 from attn_cli.core.inputs import AttentionInputs
 
@@ -36,17 +37,9 @@ def affordable(inputs: AttentionInputs, totals: Sequence[int]) -> int:
     return max(totals)
 
 
-@contextmanager
-def threads_for(inputs: AttentionInputs) -> Iterator[None]:
-    """One thread while the products are small: waiting for each other, several take ten times as
-    long on a busy machine."""
-    before = torch.get_num_threads()
-    if products(inputs) <= WORTH_THREADS:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def threads_for(inputs: AttentionInputs) -> AbstractContextManager[None]:
+    """One thread while the products of a call are small."""
+    return one_thread(products(inputs) <= WORTH_THREADS)
 
 
 def products(inputs: AttentionInputs) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from attn_cli.checks.numerics.moments import by_chance
 from attn_cli.checks.places import count
 from attn_cli.core.findings import Finding, Place, note
 from attn_cli.core.results_numerics import (
@@ -15,6 +16,7 @@ from attn_cli.core.results_numerics import (
     ScaleFigures,
     Thresholds,
 )
+from attn_cli.core.rounding import PRECISIONS
 from attn_cli.core.trace import ALL_STAGES
 
 # What makes the check fail, unless it is allowed.
@@ -32,7 +34,7 @@ def hunt_findings(hunt: Hunt) -> Iterator[Finding]:
             "error",
             f"{first.stage} is the first stage that is not finite in {hunt.dtype}: "
             f"{_kinds(first.nan, first.inf)} of {first.total:,} numbers{there}; {culprit.words}. "
-            f"What helps: {culprit.fix}{_tried(culprit)}",
+            f"{_what_helps(culprit)}",
             _in_layer(place, hunt.layer),
         )
     if hunt.empty_rows:
@@ -45,6 +47,8 @@ def hunt_findings(hunt: Hunt) -> Iterator[Finding]:
             "weights, output and gradient are 0. Set such rows to 0 after the softmax",
             _in_layer(hunt.first_empty or Place(), hunt.layer),
         )
+    if hunt.on_the_way:
+        yield _on_the_way(hunt)
     if hunt.fills:
         yield note(
             "fill-overflow",
@@ -53,6 +57,22 @@ def hunt_findings(hunt: Hunt) -> Iterator[Finding]:
             f"the key is hidden all the same",
             Place(stage="masked", layer=hunt.layer),
         )
+
+
+def _on_the_way(hunt: Hunt) -> Finding:
+    """Scores that fit, and whose sums do not fit before they are complete."""
+    one = hunt.on_the_way == 1
+    fit, sums = ("fits", "its sum passes") if one else ("fit", "their sums pass")
+    where = f"{'at' if one else 'the first at'} {hunt.first_on_the_way}"
+    return Finding(
+        "sum-on-the-way",
+        "warning",
+        f"{count(hunt.on_the_way, 'score')} {fit} {hunt.dtype}, but {sums} "
+        f"{PRECISIONS[hunt.dtype].largest:.6g} on the way, {where}: finite where products are "
+        f"summed in float32, as here, inf or NaN in a kernel that sums them in {hunt.dtype}. "
+        "Scaling q first makes them smaller",
+        Place(stage="scores", layer=hunt.layer),
+    )
 
 
 def gradient_findings(gradients: Gradients, hunt: Hunt) -> Iterator[Finding]:
@@ -86,18 +106,11 @@ def saturation_findings(found: Saturation, dtype: str, thresholds: Thresholds) -
     """Rows that give one key nearly everything, gradients with and without the scale, overflow."""
     own = next(one for one in found.scales if one.given)
     if own.saturated.value > thresholds.saturated:
-        hit = round(own.saturated.value * own.rows)
-        yield Finding(
-            "saturated",
-            "warning",
-            f"{hit:,} of {count(own.rows, 'row')} with a choice ({own.saturated.value:.1%}) "
-            f"{'gives' if hit == 1 else 'give'} one key more than {thresholds.max_weight} of the "
-            f"weight ({own.label}): {_why_saturated(found)}",
-            Place(stage="weights", layer=found.layer),
-        )
+        yield _saturated(found, own, thresholds)
     yield from _on_gradients(found)
+    here = next(one for one in found.precisions if one.given and one.dtype == dtype)
     for other in found.precisions:
-        if other.given and other.dtype != dtype and (other.nonfinite or other.stable_lost):
+        if other.given and _worse(other, here):
             yield _elsewhere(other, dtype, found.layer)
     if found.rows_seen < found.rows_total:
         yield note(
@@ -108,14 +121,40 @@ def saturation_findings(found: Saturation, dtype: str, thresholds: Thresholds) -
         )
 
 
-def _why_saturated(found: Saturation) -> str:
+def _saturated(found: Saturation, own: ScaleFigures, thresholds: Thresholds) -> Finding:
+    """Rows beyond the share: a warning, unless they are so few that chance may bring them."""
+    hit = round(own.saturated.value * own.rows)
+    chance = by_chance(hit, own.rows, thresholds.saturated)
+    words = (
+        f"{hit:,} of {count(own.rows, 'row')} with a choice ({own.saturated.value:.1%}) "
+        f"{'gives' if hit == 1 else 'give'} one key more than {thresholds.max_weight} of the "
+        f"weight ({own.label}): "
+    )
+    place = Place(stage="weights", layer=found.layer)
+    if chance <= thresholds.chance:
+        return Finding("saturated", "warning", words + _why_saturated(found, own), place)
+    so_few = f"were {thresholds.saturated:.2g} of all rows so, as many would be in {chance:.0%} of "
+    return note(
+        "saturated-few",
+        f"{words}{so_few}such samples, so it does not fail; more rows would tell",
+        place,
+    )
+
+
+def _worse(other: PrecisionFigures, here: PrecisionFigures) -> bool:
+    """Whether another precision loses scores or rows that the one looked at does not."""
+    return other.nonfinite > here.nonfinite or other.stable_lost > here.stable_lost
+
+
+def _why_saturated(found: Saturation, own: ScaleFigures) -> str:
     """What the spread of the scaled scores says of the cause."""
     scaled = found.spreads[-1].deviation.value
     root = next((one for one in found.scales if one.label.startswith("÷")), None)
     if root is not None and not root.given and root.saturated.value < 0.01:
+        asked = "Is the scale missing?" if own.scale == 1 else f"Is {own.label} what was meant?"
         return (
             f"the scaled scores have standard deviation {scaled:.3g}; {root.label} leaves "
-            f"{root.saturated.value:.1%}. Is the scale missing?"
+            f"{root.saturated.value:.1%}. {asked}"
         )
     return (
         f"the scaled scores have standard deviation {scaled:.3g}. A head that copies one token is "
@@ -169,18 +208,21 @@ def _of_gradient(name: str, layer: int) -> Place:
     return Place(stage=name if name in ALL_STAGES else None, layer=layer)
 
 
-def _tried(culprit: Culprit) -> str:
-    """Whether the first remedy, run, leaves every stage finite."""
+def _what_helps(culprit: Culprit) -> str:
+    """The first remedy that leaves every stage finite where remedies were run, else the usual."""
     if not culprit.attempts:
-        return ""
+        return f"What helps: {culprit.fix}"
+    worked = next((each for each in culprit.attempts if each.first is None), None)
+    failed = [f"{each.what}: {each.first} is not finite even then" for each in culprit.attempts]
+    if worked is None:
+        return (
+            f"Nothing that was tried is enough ({'; '.join(failed)}): smaller numbers must come in"
+        )
     first = culprit.attempts[0]
-    then = (
-        "every stage is finite then"
-        if first.first is None
-        else f"{first.first} is not finite even then"
-    )
-    what = "" if first.what == culprit.fix else f"{first.what}; "
-    return f" (tried: {what}{then})"
+    if worked is first:
+        what = "" if first.what == culprit.fix else f"{first.what}; "
+        return f"What helps: {culprit.fix} (tried: {what}every stage is finite then)"
+    return f"What helps: {worked.what} (tried: every stage is finite then; {failed[0]})"
 
 
 def _kinds(nan: int, inf: int) -> str:

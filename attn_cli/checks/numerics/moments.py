@@ -98,6 +98,38 @@ def share(hit: Array, groups: Array) -> Measured:
     return Measured(mean, math.sqrt(max(own, grouped)) / hit.size)
 
 
+def proportion(hit: Array, groups: Array) -> Measured:
+    """The share of rows that are hits, with an error that is not 0 where all or none of few are.
+
+    Never below that of Agresti and Coull (1998): as if 4 more rows had come, 2 of them hits.
+    """
+    measured, rows = share(hit.astype(np.float64), groups), len(hit)
+    near = (int(hit.sum()) + 2) / (rows + 4)
+    least = math.sqrt(near * (1 - near) / (rows + 4))
+    return measured if not rows else Measured(measured.value, max(measured.error, least))
+
+
+def by_chance(hits: int, rows: int, share: float) -> float:
+    """The probability of at least `hits` of `rows`, each a hit with probability `share`.
+
+    >>> round(by_chance(1, 4, 0.05), 4), round(by_chance(4, 4, 0.05), 8)
+    (0.1855, 6.25e-06)
+    """
+    if hits == 0 or share == 1:
+        return 1.0
+    if share == 0:
+        return 0.0
+    choices = math.lgamma(rows + 1) - math.lgamma(hits + 1) - math.lgamma(rows - hits + 1)
+    term = math.exp(choices + hits * math.log(share) + (rows - hits) * math.log1p(-share))
+    total, odds = 0.0, share / (1 - share)
+    for k in range(hits, rows + 1):
+        total += term
+        term *= (rows - k) / (k + 1) * odds
+        if k > rows * share and term < 1e-12 * total:  # they only fall from here
+            break
+    return min(total, 1.0)
+
+
 def predicted_deviation(q: Array, k: Array, group: int) -> float:
     """The deviation of q·k if queries and keys (B, H, ·, d_k) and features were independent.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attn_cli.checks.torch_threads import one_thread
 from attn_cli.core.inputs import FINITE_FILL, AttentionInputs
 from attn_cli.core.layer import Projections
 from attn_cli.engines.torch_eager import attention_stages, project, rotate
@@ -79,16 +80,9 @@ class Block:
         return fills
 
 
-@contextmanager
-def threads_for(inputs: AttentionInputs) -> Iterator[None]:
-    """One thread where heads are small: handing their tensors out costs more than computing."""
-    before = torch.get_num_threads()
-    if inputs.shape[2] * inputs.shape[3] <= FEW:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def threads_for(inputs: AttentionInputs) -> AbstractContextManager[None]:
+    """One thread where heads are small."""
+    return one_thread(inputs.shape[2] * inputs.shape[3] <= FEW)
 
 
 def rows_seen(inputs: AttentionInputs) -> Array:

@@ -11,7 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attn_cli.checks.numerics.moments import ScoreMoments, predicted_deviation, share
+from attn_cli.checks.numerics.moments import (
+    ScoreMoments,
+    predicted_deviation,
+    proportion,
+    share,
+)
 from attn_cli.checks.numerics.torch_blocks import (
     Block,
     Way,
@@ -141,7 +146,7 @@ def _by_formula(
         label=_label(inputs, scale),
         given=scale == inputs.effective_scale,
         rows=len(largest),
-        saturated=share((largest > SATURATED).astype(np.float64), groups),
+        saturated=proportion(largest > SATURATED, groups),
         largest_weight=share(largest, groups),
         effective_keys=share(effective, groups),
         gradient_mean=float(gradients.mean()) if gradients.size else math.nan,

@@ -22,9 +22,11 @@ from attn_cli.checks.numerics.torch_blocks import (
     to_float64,
 )
 from attn_cli.checks.places import axes_of, place_in_words
+from attn_cli.core.engine import Progress
 from attn_cli.core.findings import Place
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.results_numerics import StageCount
+from attn_cli.core.rounding import precision
 from attn_cli.core.steps import steps
 from attn_cli.core.trace import ALL_STAGES, STAGES
 
@@ -71,6 +73,10 @@ class Scan:
     fills: int = 0  # finite fills that the precision makes −inf
     empty: int = 0  # rows that see no key
     first_empty: tuple[int, int, int] | None = None
+    on_the_way: int = 0  # finite scores whose sum passes the limit on the way
+    first_on_the_way: tuple[int, int, int, int] | None = None
+    progress: Progress | None = None
+    rows: int = 0  # that have been seen
 
     def see(
         self,
@@ -122,9 +128,9 @@ class Scan:
         return StageCount(name, tally.nan, tally.inf, tally.total, place, words, tally.hidden)
 
 
-def scan(inputs: AttentionInputs, way: Way) -> Scan:
-    """Run the whole layer and tally every stage."""
-    found = Scan(inputs, way)
+def scan(inputs: AttentionInputs, way: Way, *, progress: Progress | None = None) -> Scan:
+    """Run the whole layer and tally every stage; `progress` counts rows."""
+    found = Scan(inputs, way, progress=progress)
     with torch.no_grad():
         for batch in range(inputs.shape[0]):
             _scan_item(found, batch)
@@ -168,6 +174,9 @@ def _see_made(found: Scan, name: str, stage: Tensor, batch: int) -> None:
 
 def _see_block(found: Scan, part: Block, taken: set[str]) -> None:
     at = (part.batch, part.head)
+    found.rows += len(part.rows)
+    if found.progress is not None:
+        found.progress(found.rows, math.prod(found.inputs.shape[:3]))
     empty = ~part.seen.any(-1)
     if empty.any():
         found.empty += int(empty.sum())
@@ -180,6 +189,27 @@ def _see_block(found: Scan, part: Block, taken: set[str]) -> None:
             seen = part.seen & ~_lost_fills(part, name)
         found.see(name, part.stages[name], at, seen=seen, rows=part.rows)
     found.fills += int((_lost_fills(part, "masked") & part.seen).sum())
+    if found.way.dtype == "float16":  # the only precision that kernels sum in and that ends early
+        _see_sums(found, part)
+
+
+def _see_sums(found: Scan, part: Block) -> None:
+    """Scores that fit although Σ q·k, term by term, passes the limit before it comes back."""
+    limit = precision(found.way.dtype).largest
+    q, k = part.q.double(), part.k.double()
+    finite = torch.isfinite(part.stages["scores"]) & torch.tensor(part.seen)
+    if not bool((finite & (q.abs() @ k.abs().mT > limit)).any()):  # what no partial sum exceeds
+        return
+    passed, partial = torch.zeros_like(finite), torch.zeros(finite.shape, dtype=torch.float64)
+    for left, right in zip(q.unbind(-1), k.unbind(-1), strict=True):
+        partial += torch.outer(left, right)
+        passed |= partial.abs() > limit
+    passed &= finite
+    if bool(passed.any()):
+        found.on_the_way += int(passed.sum())
+        query, key = (int(i) for i in passed.nonzero()[0])
+        at = (part.batch, part.head, int(part.rows[query]), key)
+        found.first_on_the_way = found.first_on_the_way or at
 
 
 def _lost_fills(part: Block, stage: str) -> Array:

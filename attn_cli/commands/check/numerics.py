@@ -20,7 +20,7 @@ HELP = (
     "Find where NaN or inf begins and what made it, rows that saturate, and what float16 and "
     "bfloat16 would lose. Exit 1 where anything is not finite (a row that sees no key and NaN "
     "behind a mask count: PyTorch makes NaN of them), and where more than 5% of the rows with a "
-    "choice give one key more than 0.99 of the weight."
+    "choice, and more than chance brings, give one key more than 0.99 of the weight."
 )
 EXAMPLES = (
     "Examples:",

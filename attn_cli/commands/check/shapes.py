@@ -31,8 +31,8 @@ COUNTING = (
     "5 a score). Bytes are those of each stage's array, kept by itself."
 )
 CODES = (
-    "Exit codes: 0 it fits, 1 it does not, 2 cannot be read, 3 a family of models that is not "
-    "known, 130 interrupted."
+    "Exit codes: 0 it fits, 1 it does not, 2 cannot be read, 3 no tensors to check, or a family "
+    "of models that is not known, 130 interrupted."
 )
 SIZES = "Sizes, where no PATH gives them"
 Path = Annotated[
@@ -150,7 +150,7 @@ def _present(result: ShapesResult, *, json: bool) -> None:
 
 
 def _exit_code(result: ShapesResult) -> ExitCode:
-    """3 where nothing can be said of the tensors, 1 where something does not fit."""
-    if not result.decided:
-        return ExitCode.UNDECIDED
-    return ExitCode.DIFFERS if result.errors else ExitCode.OK
+    """1 where something does not fit, else 3 where nothing can be said of the tensors."""
+    if result.errors:
+        return ExitCode.DIFFERS
+    return ExitCode.OK if result.decided else ExitCode.UNDECIDED

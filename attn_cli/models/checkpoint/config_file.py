@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attn_cli.errors import InputError
+from attn_cli.formats.json_file import unique
 from attn_cli.formats.names import printable
 from attn_cli.formats.source import naming
 from attn_cli.formats.text_file import decode
@@ -40,7 +41,7 @@ def _check_file(path: Path, longest: int) -> None:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise InputError(
             f"is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"

@@ -25,12 +25,15 @@ def coverage(
     used = {name for reading in readings for name in reading.used}
     packed = sum(reading.packed for reading in readings)
     if weights.tensors:
-        held = f"{len(used):,} of {len(weights.tensors):,} tensors are attention's"
-        how = " and were held against config.json" if known else ", by their names"
-        sentences.append(held + how if used else held)
+        one = len(used) == 1
+        held = f"{len(used):,} of {len(weights.tensors):,} tensors {_are(len(used))} attention's"
+        how = f" and {'was' if one else 'were'} held against config.json"
+        sentences.append(held + (how if known else ", by their names") if used else held)
+    else:
+        sentences.append("no tensors were read, so that this is what config.json says alone")
     if packed:
         sentences.append(
-            f"{packed:,} of them are quantised, so that their shapes could not be held"
+            f"{packed:,} of them {_are(packed)} quantised, so that no shape could be held"
         )
     others = tuple(f"{layer.path}." for layer in layers if layer.kind != "softmax")
     elsewhere = [
@@ -40,8 +43,13 @@ def coverage(
     ]
     if elsewhere:
         path = printable(elsewhere[0].rpartition(".")[0][:80])
-        sentences.append(f"{len(elsewhere):,} attention matrices elsewhere were not read ({path})")
+        matrices = "matrix was" if len(elsewhere) == 1 else "matrices were"
+        sentences.append(f"{len(elsewhere):,} other attention {matrices} not read ({path})")
     return "; ".join(sentences)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _kinds(layers: Sequence[LayerGeometry]) -> str:
@@ -51,7 +59,7 @@ def _kinds(layers: Sequence[LayerGeometry]) -> str:
     if not places:
         return "no layers were found"
     others = Counter(each.says for each in layers if each.kind != "softmax")
-    said = f"{len(softmax):,} of {len(places):,} layers are softmax attention"
+    said = f"{len(softmax):,} of {len(places):,} layers {_are(len(softmax))} softmax attention"
     if len(softmax) == len(places):
         said = f"all {len(places):,} layers are softmax attention"
         if len(places) == 1:

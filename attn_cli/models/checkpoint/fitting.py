@@ -29,7 +29,7 @@ def sizes_fit(sizes: Widths, fields: Fields) -> Iterator[Problem]:
             f"{kv_heads.words}: {_counts(works)} would",
             field=kv_heads.field,
         )
-    cut = sizes.latent is None and " / " in sizes.d_k.words
+    cut = sizes.latent is None and " // " in sizes.d_k.words
     if cut and d_model.value % heads.value:
         works = list(working_head_counts(d_model.value))
         yield Problem(
@@ -56,7 +56,7 @@ def counted(
         path = tower.path(number)
         yield Problem(
             "missing-layer",
-            f"{path} has no tensors, and {count.field} counts {count.value} layers",
+            f"{path} has no tensors, and {_said(count)}: is the file whole?",
             layer=path,
             field=count.field,
         )
@@ -66,10 +66,14 @@ def counted(
         shown = ", ".join(paths[:_SHOWN]) + (" …" if len(paths) > _SHOWN else "")
         yield Problem(
             "extra-layer",
-            f"the tensors hold {shown}, and {count.field} counts {count.value} layers",
+            f"the tensors hold {shown}, and {_said(count)}: is it {extra[-1] + 1}?",
             layer=paths[0],
             field=count.field,
         )
+
+
+def _said(count: Size) -> str:
+    return f"{count.field} counts {count.value} layer" + ("" if count.value == 1 else "s")
 
 
 def _counts(counts: list[int]) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from attn_cli.core.checkpoint import Checkpoint
 from attn_cli.errors import InputError
-from attn_cli.formats.names import listed
+from attn_cli.formats.names import listed, quoted
 from attn_cli.formats.source import naming
 from attn_cli.models.checkpoint.config_file import known_name, read_object
 from attn_cli.models.checkpoint.coverage import coverage
+from attn_cli.models.checkpoint.families import COMPOSITES, FAMILIES
 from attn_cli.models.checkpoint.fields import MOST_POSITIONS, WORDS
 from attn_cli.models.checkpoint.parts import parts_of
 from attn_cli.models.checkpoint.stack_reader import Reading, read_stack
@@ -37,7 +39,9 @@ def read_checkpoint(folder: str) -> Checkpoint:
         readings = [read_stack(part.stack, part.fields, weights) for part in parts]
         if not parts:
             readings = [read_unknown(config, weights)]
-    return _checkpoint(folder, config, weights, readings, known=bool(parts) and not unread)
+    return _checkpoint(
+        folder, config, weights, readings, unread=unread, known=bool(parts) and not unread
+    )
 
 
 def _checkpoint(
@@ -46,6 +50,7 @@ def _checkpoint(
     weights: Weights,
     readings: list[Reading],
     *,
+    unread: list[str],
     known: bool,
 ) -> Checkpoint:
     layers = tuple(layer for reading in readings for layer in reading.layers)
@@ -57,7 +62,8 @@ def _checkpoint(
         model_type=known_name(config.get("model_type")),
         architecture=known_name(first),
         known=known,
-        dtype=weights.dtype or _dtype(config),
+        dtype=weights.dtype or _dtype(config) or "float32",
+        says=(*_strange(config, unread), *_says(config, weights)),
         max_positions=_positions(config),
         layers=layers,
         problems=tuple(problems),
@@ -69,14 +75,39 @@ def _checkpoint(
     )
 
 
+def _strange(config: Mapping[str, Any], unread: list[str]) -> Iterator[str]:
+    """The model_types that are not known, of the whole or of a part, with one that may be meant."""
+    for name in unread:
+        part = config.get(name)
+        kind = known_name((part if isinstance(part, dict) else config).get("model_type"))
+        where = f"{name}: " if isinstance(part, dict) else ""
+        if not kind:
+            yield f"{where}there is no model_type, so its tensors are held against nothing"
+            continue
+        near = difflib.get_close_matches(kind, (*FAMILIES, *COMPOSITES), n=1, cutoff=0.8)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        said = f"the model_type {quoted(kind)} is not known{meant}"
+        yield f"{where}{said}, so its tensors are held against nothing"
+
+
+def _says(config: Mapping[str, Any], weights: Weights) -> Iterator[str]:
+    """Which of two precisions counts."""
+    said = _dtype(config)
+    if said and weights.dtype and said != weights.dtype:
+        yield (
+            f"config.json says {said}, and most numbers of the tensors are {weights.dtype}, which "
+            "is what counts here; --dtype counts another"
+        )
+
+
 def _dtype(config: Mapping[str, Any]) -> str:
-    """The dtype that a configuration names; float32, as transformers has it, if it does not."""
+    """The dtype that a configuration names; empty where it names none."""
     text = config.get("text_config")
     for values in (config, text if isinstance(text, dict) else {}):
         for name in ("dtype", "torch_dtype"):
             if said := known_name(values.get(name)):
                 return said.removeprefix("torch.")
-    return "float32"
+    return ""
 
 
 def _positions(config: Mapping[str, Any]) -> int | None:

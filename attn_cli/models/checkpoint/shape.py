@@ -50,7 +50,8 @@ def even(whole: Size, parts: Size) -> Size:
             "head_dim is given",
             hint=f"give head_dim, or {whole.value} heads at most",
         )
-    words = f"{whole.words} / {parts.words}"
+    cut = "//" if whole.value % parts.value else "/"
+    words = f"{whole.words} {cut} {parts.words}"
     return Size(whole.value // parts.value, words, parts.field)
 
 

@@ -162,6 +162,7 @@ def _geometry(stack: Stack, attention: Attention, sizes: Widths, at: At) -> Geom
         scale=None if plain else scale,
         softcap=stack.softcap(at) or None,
         sinks=holds(stack.sinks, fields),
+        gated=attention.gated,
         positions=None if attention.cross else stack.positions(at),
         latent=sizes.latent,
     )

@@ -22,6 +22,7 @@ SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 MOST_SHARDS = 10_000
+COMPUTED = ("F64", "F32", "F16", "BF16")
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 
 
@@ -54,14 +55,15 @@ class Weights:
 
     @property
     def dtype(self) -> str:
-        """The dtype that most parameters have; empty where there are no tensors."""
+        """The dtype of most numbers that are computed with as they are; empty without any.
+
+        Codes of quantised weights and float8 are turned into another one first.
+        """
         counts: Counter[str] = Counter()
         for stored in self.tensors.values():
-            counts[stored.dtype] += math.prod(stored.shape)
-        if not counts:
-            return ""
-        name = counts.most_common(1)[0][0]
-        return DECODED[name].name if name in DECODED else name.lower()
+            if stored.dtype in COMPUTED:
+                counts[stored.dtype] += math.prod(stored.shape)
+        return DECODED[counts.most_common(1)[0][0]].name if counts else ""
 
 
 def read_weights(folder: Path) -> Weights:
@@ -141,7 +143,7 @@ def _merged(folder: Path, names: list[str]) -> tuple[dict[str, Stored], list[Pro
     for name in names:
         for key, stored in _header(folder, name).items():
             if key in tensors:
-                said = f"{quoted(key)} is in {tensors[key].file} and in {name}: which one counts?"
+                said = f"{quoted(key)} is in {tensors[key].file} and in {name}: take it out of one"
                 problems.append(Problem("twice", said, tensor=key, file=name))
             tensors.setdefault(key, stored)
     return tensors, problems
@@ -175,7 +177,10 @@ def _misplaced(
 
 def _without_index(folder: Path, shards: list[str]) -> Weights:
     tensors, problems = _merged(folder, shards)
-    said = f"the folder holds {len(shards)} shards and no {INDEX}: no library finds its tensors"
+    said = (
+        f"the folder holds {len(shards):,} shard{'s' if len(shards) != 1 else ''} and no {INDEX}, "
+        "without which no library finds their tensors: download it too"
+    )
     return Weights(tensors, {}, len(shards), (Problem("no-index", said, file=INDEX), *problems))
 
 
@@ -189,5 +194,8 @@ def _no_weights(folder: Path) -> Problem:
                 severity="warning",
                 file=name,
             )
-    said = f"the folder holds neither {SINGLE} nor {INDEX}: only config.json is read"
-    return Problem("no-weights", said, file=SINGLE)
+    said = (
+        f"the folder holds neither {SINGLE} nor {INDEX}: put the tensors beside config.json to "
+        "have them checked"
+    )
+    return Problem("no-weights", said, severity="warning", file=SINGLE)

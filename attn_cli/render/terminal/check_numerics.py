@@ -120,12 +120,18 @@ def _spelled(column: Column, screen: Screen) -> Column:
     return Column(screen.text(column.title).plain, column.cells, column.justify)
 
 
+def _largest(one: PrecisionFigures, screen: Screen) -> Text:
+    """The largest finite score; a dash where there is none."""
+    finite = one.pairs > one.nonfinite
+    return Text(_short(one.largest)) if finite else screen.text("–", "dim")
+
+
 def _precision_table(figures: Saturation, screen: Screen) -> Text:
     rows = figures.precisions
     columns = [
         Column("", [_scale(one, screen) for one in rows], "left"),
         Column("precision", [Text(one.dtype) for one in rows], "left"),
-        Column("max |q·k|", [Text(_short(one.largest)) for one in rows]),
+        Column("max |q·k|", [_largest(one, screen) for one in rows]),
         Column("limit", [Text(_power(one.limit)) for one in rows]),
         Column("inf/NaN", [_bad(one.nonfinite) for one in rows]),
         Column("> 0.99", [_of(one.saturated, one.rows, screen) for one in rows]),

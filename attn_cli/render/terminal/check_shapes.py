@@ -19,6 +19,7 @@ from attn_cli.render.terminal.prose import counted, hanging, packed
 from attn_cli.render.terminal.shapes import axis_columns, folded, width_cell
 from attn_cli.render.terminal.table import Column, Layout, table
 
+MASKING = ("mask", "alignment")  # problems of a mask that does not lie over the scores
 GROUPS = 8  # kinds of layers whose traces are drawn
 PROBLEMS = 30  # that are written out
 SEVERITIES: dict[str, Severity] = {"error": "error", "warning": "warning"}
@@ -61,6 +62,9 @@ def _checkpoint(found: Checkpoint) -> Iterator[str]:
     yield found.model_type
     if found.architecture:
         yield found.architecture
+    if not found.tensors:
+        yield "no tensors"
+        return
     yield f"{counted(found.tensors, 'tensor')} in {counted(found.files, 'file')}"
     yield f"{found.parameters:,} parameters, {size(found.bytes)}"
 
@@ -110,7 +114,8 @@ def _group(result: ShapesResult, group: LayerShapes, screen: Screen) -> Iterator
         return
     yield _trace(group, screen)
     yield Text()
-    yield from _facts(group, screen)
+    misfit = any(problem.code in MASKING for problem in result.errors)
+    yield from _facts(group, screen, misfit=misfit)
 
 
 def _layers(result: ShapesResult, group: LayerShapes, screen: Screen) -> Text:
@@ -166,18 +171,19 @@ def _sums(group: LayerShapes) -> Iterator[tuple[str, Text, Text]]:
     yield "visible", Text(size(cost.masked_bytes)), Text(_short(cost.masked_flops))
 
 
-def _facts(group: LayerShapes, screen: Screen) -> Iterator[Text]:
-    for name, words in _said(group):
+def _facts(group: LayerShapes, screen: Screen, *, misfit: bool) -> Iterator[Text]:
+    for name, words in _said(group, misfit=misfit):
         label = screen.text(f"{name:<16}")
         yield label.append_text(hanging(screen.text(words), screen, indent=label.cell_len))
 
 
-def _said(group: LayerShapes) -> Iterator[tuple[str, str]]:
+def _said(group: LayerShapes, *, misfit: bool) -> Iterator[tuple[str, str]]:
     """What the costs mean: the mask's share, twice the length, the wall, projections, the cache."""
     if not group.sizes.mask_read:
         yield "visible", "not known: what hides keys are numbers of the file, which are not read"
     elif group.visible is None:
-        yield "visible", "not counted: too many pairs, or the mask does not fit"
+        why = "the mask does not fit" if misfit else "that would take too long"
+        yield "visible", f"not counted: {why}"
     elif group.visible != group.pairs:
         share = f"{100 * group.visible / group.pairs:.3g}%"
         yield "visible", f"{group.visible:,} of {group.pairs:,} pairs, {share}"
@@ -242,7 +248,9 @@ def _over_all(result: ShapesResult, screen: Screen) -> Iterator[Text]:
     if totals["kv_cache_bytes"]:
         each, held = totals["kv_cache_bytes_per_token"], totals["kv_cache_bytes"]
         facts.append(f"KV cache {size(each)} a token, {size(held)} in all")
-    title = screen.text(f"all {count} attention layers", "bold")
+    crossed = any(group.geometry and group.geometry.cross for group in traced)
+    what = "attentions, cross-attention too" if crossed else "attention layers"
+    title = screen.text(f"all {count} {what}", "bold")
     said = [screen.text(fact) for fact in facts]
     yield Text("  ").join([title, packed(said, screen, indent=2, first=title.cell_len + 2)])
 

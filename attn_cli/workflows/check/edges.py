@@ -6,6 +6,7 @@ import difflib
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from attn_cli.checks.edges import KINDS, OF_ONE_PRECISION
 from attn_cli.checks.edges.case import Case, Subject
@@ -21,9 +22,10 @@ from attn_cli.errors import InputError
 from attn_cli.workflows.check.edge_case import detail
 
 Progress = Callable[[int, int], None]  # done, total
+Where = Literal["key", "value"]
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 COMMAND = "attn check edges"
-NAN_KINDS = {"nan-in-hidden-key": "key", "nan-in-hidden-value": "value"}
+NAN_KINDS: dict[str, Where] = {"nan-in-hidden-key": "key", "nan-in-hidden-value": "value"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,22 +162,26 @@ def _notes(options: EdgesOptions, cases: Sequence[Case]) -> Iterator[Finding]:
         yield note(
             "left-out", f"the cases about {words} are left out: everything is in {options.dtype}"
         )
-    for kind, where in NAN_KINDS.items():
-        if kind in kinds:
-            yield _of_pytorch(where)
+    yield from _of_pytorch([where for kind, where in NAN_KINDS.items() if kind in kinds])
 
 
-def _of_pytorch(where: str) -> Finding:
-    """What PyTorch's fused attention returns where a hidden key or value is NaN, measured now."""
+def _of_pytorch(asked: Sequence[Where]) -> Iterator[Finding]:
+    """What PyTorch's fused attention returns where a hidden key or value is NaN, measured now.
+
+    One note where both give the same.
+    """
     from attn_cli.engines.torch_hidden import rows_lost_to_hidden_nan, torch_version
 
-    found = rows_lost_to_hidden_nan("key" if where == "key" else "value")
-    by_answer: dict[str, list[str]] = {}
-    for dtype, rows in found.items():
-        by_answer.setdefault(rows, []).append(dtype)
-    said = "; ".join(f"{rows} in {', '.join(dtypes)}" for rows, dtypes in by_answer.items())
-    return note(
-        "hidden-nan-pytorch",
-        f"a NaN in a hidden {where}, given to scaled_dot_product_attention of torch "
-        f"{torch_version()} with a boolean mask (rows that come back NaN): {said}",
-    )
+    answers: dict[str, list[str]] = {}
+    for where in asked:
+        by_rows: dict[str, list[str]] = {}
+        for dtype, rows in rows_lost_to_hidden_nan(where).items():
+            by_rows.setdefault(rows, []).append(dtype)
+        said = "; ".join(f"{rows} in {', '.join(dtypes)}" for rows, dtypes in by_rows.items())
+        answers.setdefault(said, []).append(where)
+    for said, places in answers.items():
+        yield note(
+            "hidden-nan-pytorch",
+            f"a NaN in a hidden {' or '.join(places)}, given to scaled_dot_product_attention of "
+            f"torch {torch_version()} with a boolean mask (rows that come back NaN): {said}",
+        )

@@ -24,13 +24,15 @@ from attn_cli.models.passage import passages
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.settings import option, resolve
 from attn_cli.workflows.check.grads_cases import default_cases, layer_for_norms
-from attn_cli.workflows.generated import generated, parse_shape
+from attn_cli.workflows.generated import from_shape
 from attn_cli.workflows.model_reading import read_model
+from attn_cli.workflows.one_kind import refuse_files, refuse_text
 from attn_cli.workflows.run import read_dump
 from attn_cli.workflows.selection import checked
 
 Array = NDArray[Any]
 OUTPUT = frozenset({"output"})
+WRITTEN = {"masks": "a mask (--mask, --causal)"}  # options that are not named as their choice is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,18 +112,15 @@ def _check_alone(options: GradsOptions) -> None:
     for name, value in said.items():
         if value not in (None, ()):
             raise InputError(
-                f"{option('mask' if name == 'masks' else name)} is for an INPUT or --shape, and "
-                "neither was given",
+                f"{WRITTEN.get(name) or option(name)} is for an INPUT or --shape, and neither was "
+                "given",
                 hint="the default cases have their own sizes, masks and positions",
             )
 
 
 def _of_shape(shape: str, options: GradsOptions) -> Asked:
-    chosen = options.choices
-    dump = generated(
-        parse_shape(shape), kv_heads=chosen.kv_heads, d_v=chosen.d_v, seed=options.drawn
-    )
-    return _of_dump(dump, options, replace(chosen, kv_heads=None, d_v=None), None)
+    dump, choices = from_shape(shape, options.choices, options.drawn)
+    return _of_dump(dump, options, choices, None)
 
 
 def _drawing(options: GradsOptions) -> Choices:
@@ -131,11 +130,7 @@ def _drawing(options: GradsOptions) -> Choices:
 
 
 def _of_dump(dump: Dump, options: GradsOptions, choices: Choices, stdin: BinaryIO | None) -> Asked:
-    if options.text is not None:
-        raise InputError(
-            f"--text is what a model reads, and {dump.source} holds none",
-            hint="its arrays are attended over as they are: leave --text away",
-        )
+    refuse_text(dump, options.text)
     checked("layer", "--layer", options.layers_shown, 1)
     reading = read_dump(
         dump, choices, context=options.context, weights=options.weights, stdin=stdin
@@ -146,9 +141,7 @@ def _of_dump(dump: Dump, options: GradsOptions, choices: Choices, stdin: BinaryI
 
 def _of_model(dump: Dump, options: GradsOptions) -> Asked:
     """Each layer with the vectors that the layers before it make of the text, in float64."""
-    for name in ("context", "weights"):
-        if getattr(options, name) is not None:
-            raise InputError(f"--{name} is for token vectors: a model has all that it needs")
+    refuse_files(context=options.context, weights=options.weights)
     reading = read_model(dump, options.choices, options.text)
     shown = checked("layer", "--layer", options.layers_shown, reading.model.config.layers)
     questions: list[Question] = []

@@ -82,11 +82,11 @@ CASES: tuple[Case, ...] = (
         choices=Choices(init="default", heads=2, d_k=7),
     ),
     Case(
-        "NaN in a hidden key and value",
+        "NaN where nobody looks",
         (1, 2, 4, 3),
         (1, 2, 4),
         5,
-        broken=(("k", (0, 0, 2, 1)), ("v", (0, 1, 3, 4))),
+        broken=(("k", (0, 0, 2, 1)), ("v", (0, 1, 3, 4)), ("q", (0, 0, 3, 2))),
         choices=Choices(masks=("causal & window(2) & ~(global(2) | global(3))",)),
     ),
 )

@@ -38,8 +38,9 @@ from attn_cli.models import is_model
 from attn_cli.models.passage import Passage, passages
 from attn_cli.models.stream import Step
 from attn_cli.recognize.one_array import load_array
-from attn_cli.workflows.generated import generated, parse_shape
+from attn_cli.workflows.generated import from_shape
 from attn_cli.workflows.model_reading import read_model
+from attn_cli.workflows.one_kind import refuse_files, refuse_text
 from attn_cli.workflows.run import read_dump
 from attn_cli.workflows.selection import checked
 
@@ -49,6 +50,7 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 COMPARED = ("float32", "float16", "bfloat16")
 HALVES = ("float16", "bfloat16")
 TEXT = ("json", "csv", "tsv")
+RARE = 0.01  # a share of saturated rows that chance brings less often is no chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,18 +94,14 @@ def check_numerics(
     _check(source, options)
     seed = options.choices.seed or 0
     if options.shape is not None:
-        dump = generated(parse_shape(options.shape), seed=seed)
-        options = replace(options, choices=replace(options.choices, seed=None, layout="bhld"))
+        dump, choices = from_shape(options.shape, options.choices, seed)
+        options = replace(options, choices=choices)
     else:
         assert source is not None
         dump = formats.read(source, stdin=stdin)
     if is_model(dump):
         return _of_model(dump, options, seed, progress)
-    if options.text is not None:
-        raise InputError(
-            f"--text is what a model reads, and {dump.source} holds none",
-            hint="its arrays are attended over as they are: leave --text away",
-        )
+    refuse_text(dump, options.text)
     checked("layer", "--layer", options.layers_shown, 1)
     reading = read_dump(
         dump, options.choices, context=options.context, weights=options.weights, stdin=stdin
@@ -122,8 +120,6 @@ def _check(source: str | None, options: NumericsOptions) -> None:
         )
     if source is not None and options.shape is not None:
         raise InputError("INPUT and --shape were both given: expected one of them")
-    if options.shape is not None and options.choices.layout is not None:
-        raise InputError("--layout is of a file: --shape is batch,heads,length,d_k")
     if options.dtype is not None and options.dtype not in DTYPES:
         raise unknown_name("precision", options.dtype, DTYPES)
     if not 0 <= options.saturated <= 1:
@@ -181,16 +177,14 @@ def _placed(finding: Finding, layer: int) -> Finding:
 
 
 def _thresholds(options: NumericsOptions) -> Thresholds:
-    return Thresholds(options.saturated, SATURATED, options.allow)
+    return Thresholds(options.saturated, SATURATED, RARE, options.allow)
 
 
 def _of_model(
     dump: Dump, options: NumericsOptions, seed: int, progress: Progress | None
 ) -> NumericsResult:
     """Every layer of a model on a text, in one precision throughout."""
-    for name in ("context", "weights"):
-        if getattr(options, name) is not None:
-            raise InputError(f"--{name} is for token vectors: a model has all that it needs")
+    refuse_files(context=options.context, weights=options.weights)
     reading = read_model(dump, options.choices, options.text)
     layers = reading.model.config.layers
     shown = checked("layer", "--layer", options.layers_shown, layers)

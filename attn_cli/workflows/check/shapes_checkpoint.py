@@ -30,13 +30,13 @@ def of_layers(found: Checkpoint, asked: ShapesOptions) -> ShapesResult:
     return ShapesResult(
         kind="checkpoint",
         source=found.source,
-        says=(),
+        says=found.says,
         layers=found.layers,
         groups=looked.groups,
         problems=(*found.problems, *_unsaid(found.problems, looked.problems)),
         checkpoint=found,
         coverage=found.coverage,
-        decided=found.known,
+        decided=found.decided,
     )
 
 

@@ -17,7 +17,7 @@ from attn_cli.core.geometry import Geometry, LayerGeometry
 from attn_cli.core.problems import Problem
 from attn_cli.core.results_shapes import LayerShapes, ShapesResult
 from attn_cli.core.steps import steps
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.models import is_model
 from attn_cli.recognize import understand
 from attn_cli.recognize.headers import readable, unread
@@ -37,12 +37,19 @@ from attn_cli.workflows.check.shapes_pairs import (
 
 # Notes of a reading that say that numbers of the file hide keys.
 HIDING = frozenset({"mask-kind", "lengths", "bias-hides"})
+# Notes of a reading that say how it came to these shapes, where the trace itself does not show it.
+CHOSEN = frozenset({
+    "layout", "no-projections", "no-output-projection", "one-array", "names", "alignment",
+    "fused-weights", "per-head-weights", "weights-layout", "settings-from-file", "x-beside-qkv",
+    "mixed-precision", "positions-unused", "csv-header", "csv-tokens",
+})  # fmt: skip
 
 
 def of_file(source: str, options: ShapesOptions, *, stdin: BinaryIO | None = None) -> ShapesResult:
     """The trace of what a file holds, from its headers; a mismatch is a problem, not an error.
 
-    InputError where a file cannot be read, or holds nothing to attend over.
+    InputError where a file cannot be read, holds nothing to attend over, or leaves open what it
+    means until an option says so.
     """
     dump = _read(source, options, stdin)
     if is_model(dump):
@@ -56,7 +63,7 @@ def of_file(source: str, options: ShapesOptions, *, stdin: BinaryIO | None = Non
     _check_holds(dump, remade=layer is not None)
     try:
         reading = understand(dump, options.choices, context=second, weights=layer, load=load_array)
-    except InputError as error:
+    except MisfitError as error:
         return _result(dump, (), (Problem("does-not-fit", in_full(error), file=source),), ())
     files = [each for each in (dump, second, layer) if each is not None]
     return _of_reading(dump, reading, options, blank=[n for each in files for n in unread(each)])
@@ -152,9 +159,9 @@ def geometry_of(reading: Reading) -> Geometry:
 
 
 def _says(reading: Reading) -> Iterator[str]:
-    """What the reading chose, as far as shapes show it."""
+    """What the reading chose and what it left out, as far as shapes depend on it."""
     for finding in reading.findings:
-        if finding.code in ("layout", "no-projections", "one-array", "names"):
+        if finding.code in CHOSEN or finding.code.startswith("ignored-"):
             yield finding.message
 
 

@@ -1,9 +1,9 @@
 """What does not fit in the sizes of a layer, and what fits but is unwise: each with what to change.
 
 What PyTorch's fused kernels take was read in its sources (sdp_utils.cpp, and the lowering of
-FlexAttention in 2.13): flash wants q, k and v of one width of at most 256 and pads it to a multiple
-of 8, the memory-efficient kernel wants multiples of 8 in 16 bits and of 4 in float32, FlexAttention
-at least 16 features. None of them computes in float64.
+FlexAttention in 2.13): flash, in 16 bits alone, wants q, k and v of one width of at most 256 and
+pads it to a multiple of 8, the memory-efficient kernel wants multiples of 8 in 16 bits and of 4 in
+float32, FlexAttention at least 16 features. None of them computes in float64.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from attn_cli.core.problems import Problem
 
 THIN = 16  # features of a head; FlexAttention takes no fewer
 WIDEST = 256  # features of a head that flash kernels take
+FLASH = ("float16", "bfloat16")  # what flash kernels compute in
 MULTIPLE = {"float16": 8, "bfloat16": 8, "float32": 4}
 LISTED = 12  # head counts that a message names
 
@@ -33,7 +34,8 @@ def widths(layer: Geometry, dtype: str, path: str | None = None) -> Iterator[Pro
         )
     if dtype not in MULTIPLE:
         return
-    if max(d_k, d_v) > WIDEST:
+    flash = dtype in FLASH
+    if flash and max(d_k, d_v) > WIDEST:
         yield _warning(
             "wide-heads",
             f"a head has {max(d_k, d_v)} features, more than {WIDEST}: PyTorch's flash kernel "
@@ -44,14 +46,14 @@ def widths(layer: Geometry, dtype: str, path: str | None = None) -> Iterator[Pro
     for name, width in {"d_k": d_k, "d_v": d_v}.items():
         if width % multiple and (name == "d_k" or d_v != d_k):
             wide = -(-width // multiple) * multiple
+            padded = f", and flash pads it to {wide}" if flash else ""
             yield _warning(
                 "unaligned-width",
                 f"{name} {width} is no multiple of {multiple}: PyTorch's memory-efficient kernel "
-                f"refuses it in {dtype}, and flash pads it to {-(-width // 8) * 8}; {wide} costs "
-                "no more",
+                f"refuses it in {dtype}{padded}; make it {wide}",
                 path,
             )
-    if d_k != d_v and layer.latent is None:
+    if flash and d_k != d_v and layer.latent is None:
         yield _warning(
             "unequal-widths",
             f"d_k {d_k} and d_v {d_v} differ: PyTorch's flash kernel refuses them, its "

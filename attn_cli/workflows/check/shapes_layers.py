@@ -10,6 +10,7 @@ import numpy as np
 
 from attn_cli.core.blank import blank
 from attn_cli.core.cost import (
+    EACH,
     ITEMSIZE,
     Inner,
     Work,
@@ -33,6 +34,7 @@ from attn_cli.positions.declaration import Ingredients
 from attn_cli.workflows.check.shapes_pairs import Grid, Visible, visible_pairs, window_of
 
 ROTATED_PART = "its last {} features turned by their positions"
+GATE = "x · W_q, its other half"
 BUCKETS = 32  # of T5's relative bias; how many there are changes no shape
 
 
@@ -79,7 +81,7 @@ def layer_shapes(layer: Geometry, shown: Shown, layers: Sequence[int]) -> LayerS
     """The trace of a layer that fits together, with its costs now and at twice the length."""
     inputs = blank_inputs(layer, shown)
     found = works(steps(inputs, shown.dtype), inner_of(inputs), layer.biases)
-    done = [_cached(work, shown) for work in _in_full(found, layer, shown)]
+    done = [_cached(work, layer, shown) for work in _in_full(found, layer, shown)]
     return measured(done, layer, shown, layers)
 
 
@@ -198,12 +200,31 @@ def inner_of(inputs: AttentionInputs) -> Inner:
 
 
 def _in_full(done: Sequence[Work], layer: Geometry, shown: Shown) -> Iterator[Work]:
-    """The stages with those of latent attention, where there are any."""
+    """The stages with those of latent attention and of a gate, where there are any."""
     for work in done:
-        if layer.latent is None:
-            yield work
-        else:
+        if layer.latent is not None:
             yield from _latent(work, layer, layer.latent, shown.grid)
+        elif layer.gated:
+            yield from _gated(work, layer)
+        else:
+            yield work
+
+
+def _gated(work: Work, layer: Geometry) -> Iterator[Work]:
+    """One stage of attention whose context is gated, with what the gate adds behind it."""
+    step = work.step
+    if step.stage == "output":
+        yield _reworded(work, step.formula.replace("merged", "gated"))
+        return
+    yield work
+    if step.stage == "q":
+        batch, _, queries, _ = step.shape
+        shape = (batch, queries, layer.heads * layer.d_v)
+        gate = StageShape("gate", ("batch", "query", "head*d_v"), shape, step.dtype, GATE)
+        yield replace(work, step=gate)
+    elif step.stage == "merged":
+        made = replace(step, stage="gated", formula="merged × sigmoid(gate)")
+        yield Work(step=made, each=EACH["gated"])
 
 
 def _latent(work: Work, layer: Geometry, latent: Latent, grid: Grid) -> Iterator[Work]:
@@ -242,10 +263,15 @@ def _reworded(work: Work, formula: str) -> Work:
     return replace(work, step=replace(work.step, formula=formula))
 
 
-def _cached(work: Work, shown: Shown) -> Work:
-    """The stage with the keys that a cache brings left out of its work."""
+def _cached(work: Work, layer: Geometry, shown: Shown) -> Work:
+    """The stage with the keys that a cache brings left out of its work.
+
+    Of latent attention it brings the latent vectors: k and v are made of all of them again.
+    """
     step = work.step
     if not shown.cached or "key" not in step.axes or "query" in step.axes:
         return work
+    if layer.latent is not None and step.stage in ("k", "v"):
+        return _reworded(work, f"{step.formula}, of all keys: the cache holds kv_latent")
     cached = f"{step.formula}, {shown.cached:,} of {shown.grid.keys:,} keys from the cache"
     return replace(_reworded(work, cached), new=shown.grid.keys - shown.cached)

@@ -6,7 +6,7 @@ from attn_cli.core.dump import Dump
 from attn_cli.core.geometry import Geometry, LayerGeometry
 from attn_cli.core.problems import Problem
 from attn_cli.core.results_shapes import ShapesResult
-from attn_cli.errors import InputError
+from attn_cli.errors import MisfitError
 from attn_cli.models.config import ModelConfig
 from attn_cli.models.toy import Layer, Model, model_from, scheme_of
 from attn_cli.recognize.settings import as_factor
@@ -18,11 +18,14 @@ COVERAGE = "headers only: every array was compared with the config, and no numbe
 
 
 def of_model(dump: Dump, asked: ShapesOptions) -> ShapesResult:
-    """The trace of a model's layers; an array that does not fit its config is a problem."""
+    """The trace of a model's layers; an array that does not fit its config is a problem.
+
+    InputError for a config or a vocabulary that cannot be read.
+    """
     asked.refuse_idle("a model", dump.source)
     try:
         model = model_from(dump)
-    except InputError as error:
+    except MisfitError as error:
         problem = Problem("does-not-fit", in_full(error), file=dump.source)
         return _result(dump, (), Looked((), (problem,)))
     layers = tuple(

@@ -157,14 +157,14 @@ def _group(
             problems.append(Problem("does-not-fit", in_full(error), layer=first.path))
     if not (layer.causal or layer.cross):  # an encoder reads everything at once
         group = replace(group, cache=0, cached=0)
-    return group, [_alike_too(problem, len(places)) for problem in problems]
+    return group, [each for problem in problems for each in _of_each(problem, places, stack)]
 
 
-def _alike_too(problem: Problem, count: int) -> Problem:
-    """The problem of one layer, with how many others have it."""
-    if count == 1 or problem.layer is None:
-        return problem
-    return replace(problem, message=f"{problem.message} (and {count - 1} more layers)")
+def _of_each(problem: Problem, places: Sequence[int], stack: Stack) -> Iterator[Problem]:
+    """The problem of the first of equal layers, as that of every one of them."""
+    for place in places if problem.layer is not None else places[:1]:
+        path = problem.layer and stack.layers[place].path
+        yield replace(problem, layer=path)
 
 
 def _shown(layer: Geometry, stack: Stack, asked: ShapesOptions, dtype: str) -> Shown:

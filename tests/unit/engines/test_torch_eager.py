@@ -64,6 +64,13 @@ def test_gradients_reach_bias_and_sinks() -> None:
     assert torch.autograd.gradcheck(context, (sinks, bias))
 
 
+def gradients_of(q: Tensor, k: Tensor, v: Tensor, visible: Tensor) -> dict[str, Tensor]:
+    """Of Σ context², where every row that is finite counts."""
+    context = attention_stages(q, k, v, visible=visible)["context"]
+    got = torch.autograd.grad((context**2).sum(), (q, k, v))
+    return dict(zip(("q", "k", "v"), got, strict=True))
+
+
 @pytest.mark.parametrize("option", ["empty row", "additive", "everything"])
 def test_an_empty_row_has_gradient_0_and_not_nan(option: str) -> None:
     q, k, v = leaves(2)
@@ -87,6 +94,41 @@ def test_hidden_positions_have_gradient_exactly_0() -> None:
     assert (of_k[:, 3] == 0).all()  # key 3 is seen by nobody
     assert (of_v[:, 3] == 0).all()
     assert (of_k[:, 0] != 0).all()
+
+
+def test_nan_in_a_query_that_sees_nothing_reaches_no_gradient() -> None:
+    q, k, v = leaves(5)
+    broken = q.detach().clone()
+    broken[:, 1, 0] = NAN  # EMPTY_ROW hides every key from query 1
+    right = gradients_of(q, k, v, EMPTY_ROW)
+    came = gradients_of(broken.requires_grad_(), k, v, EMPTY_ROW)
+    for name in ("q", "k", "v"):
+        np.testing.assert_allclose(came[name], right[name], rtol=1e-14, atol=1e-15)
+
+
+def test_nan_in_a_query_reaches_the_keys_that_it_sees_and_no_others() -> None:
+    q, k, v = leaves(6)
+    broken = q.detach().clone()
+    broken[:, 1, 0] = NAN  # under CAUSAL query 1 sees keys 0 and 1
+    right = gradients_of(q, k, v, CAUSAL)
+    came = gradients_of(broken.requires_grad_(), k, v, CAUSAL)
+    assert torch.isnan(came["k"][:, :2]).any()
+    np.testing.assert_allclose(came["k"][:, 2:], right["k"][:, 2:], rtol=1e-14, atol=1e-15)
+
+
+def test_the_product_of_what_is_seen_has_the_gradients_of_differences() -> None:
+    """Where a number is not finite a product of its own takes over: it must be as right."""
+    q, k, v = leaves(7)
+    broken = k.detach().clone()
+    broken[:, 3, 1] = NAN  # seen by nobody
+
+    def context(q: Tensor, others: Tensor) -> Tensor:
+        keys = torch.cat([others, broken[:, 3:]], dim=1)
+        return attention_stages(q, keys, v, visible=CAUSAL)["context"]
+
+    others = broken[:, :3].clone().requires_grad_()
+    assert torch.autograd.gradcheck(context, (q, others))
+    assert torch.autograd.gradgradcheck(context, (q, others))
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (1, 3, 4), (4, 3, 4), (1, 4), (3, 1), (2, 1, 1, 1)])

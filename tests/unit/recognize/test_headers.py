@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attn_cli.core.blank import blank
+from attn_cli.core.blank import Blank, blank
 from attn_cli.core.dump import Dump
 from attn_cli.core.settings import Choices
 from attn_cli.recognize import understand
@@ -55,6 +55,10 @@ def test_what_would_name_millions_of_positions_is_left_out() -> None:
     assert list(readable(short, Choices()).arrays) == ["q", "k", "v", "tokens", "lengths"]
 
 
-def test_numbers_that_are_there_are_left_alone() -> None:
-    given = dump(x=np.ones((3, 4)), mask=np.tril(np.ones((3, 3))))
-    assert readable(given, Choices()) is given
+def test_of_numbers_that_are_there_those_that_hide_keys_are_kept() -> None:
+    given = dump(x=np.ones((3, 4)), mask=np.tril(np.ones((3, 3))), bias=np.full((3, 3), -1e9))
+    ready = readable(given, Choices()).arrays
+    assert isinstance(ready["x"], Blank)
+    assert ready["x"].shape == (3, 4)
+    for name in ("mask", "bias"):
+        assert ready[name] is given.arrays[name]

@@ -19,7 +19,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class RowByRow:
-    """PyTorch's fused attention on each row's visible keys alone: right, and without any mask."""
+    """PyTorch's fused attention on what each row sees alone: right, and without any boolean mask.
+
+    Rows of a head that see the same keys go together.
+    """
 
     name: str = "row by row"
 
@@ -27,32 +30,38 @@ class RowByRow:
         if inputs.softcap is not None:
             raise UnsupportedError("there is no softcap here")
         kind = getattr(torch, dtype)
-        q, k, v = (
-            torch.tensor(np.ascontiguousarray(a)).to(kind) for a in (inputs.q, inputs.k, inputs.v)
-        )
         batch, heads, queries, _ = inputs.shape
         visible = inputs.visible()
         shown = np.ones(inputs.shape, bool) if visible is None else visible
         added = np.broadcast_to(inputs.added(), inputs.shape)
-        output = torch.zeros(batch, heads, queries, v.shape[-1], dtype=kind)
-        for b, h, i in np.ndindex(batch, heads, queries):
-            seen = shown[b, h, i]
-            if seen.any():
-                kv = h // (heads // inputs.kv_heads)
-                extra = (added[b] + inputs.biased_by(b))[h, i, seen]
-                k_row, v_row = k[b, kv, seen], v[b, kv, seen]
-                if inputs.sinks is not None:  # one more key, which scores as the sink does
-                    k_row = torch.cat([k_row, torch.zeros_like(k_row[:1])])
-                    v_row = torch.cat([v_row, torch.zeros_like(v_row[:1])])
-                    extra = np.append(extra, inputs.sinks[h])
-                output[b, h, i] = torch.nn.functional.scaled_dot_product_attention(
-                    q[b, h, i][None],
-                    k_row,
-                    v_row,
-                    attn_mask=torch.tensor(extra).to(kind)[None] if extra.any() else None,
-                    scale=inputs.scale,
-                )[0]
+        output = torch.zeros(batch, heads, queries, inputs.v.shape[-1], dtype=kind)
+        for b in range(batch):
+            extra = added[b] + inputs.biased_by(b)
+            for h in range(heads):
+                for seen in {row.tobytes(): row for row in shown[b, h] if row.any()}.values():
+                    rows = (shown[b, h] == seen).all(-1)
+                    output[b, h, rows] = _fused(inputs, b, h, rows, seen, extra[h][rows], kind)
         return Answer(output.double().numpy())
+
+
+def _fused(
+    inputs: AttentionInputs, b: int, h: int, rows: Array, seen: Array, extra: Array, kind: Any
+) -> torch.Tensor:
+    """Some rows of one head over the keys that they see; `extra` (rows, S) is added to scores."""
+    kv = h // (inputs.shape[1] // inputs.kv_heads)
+    q, k, v = inputs.q[b, h, rows], inputs.k[b, kv, seen], inputs.v[b, kv, seen]
+    extra = extra[:, seen]
+    if inputs.sinks is not None:  # one more key, which scores as the sink does
+        k, v = (np.concatenate([array, np.zeros_like(array[:1])]) for array in (k, v))
+        extra = np.append(extra, np.full((len(q), 1), inputs.sinks[h]), axis=1)
+    query, key, value = (torch.tensor(np.ascontiguousarray(a)).to(kind) for a in (q, k, v))
+    return torch.nn.functional.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=torch.tensor(extra).to(kind) if extra.any() else None,
+        scale=inputs.scale,
+    )
 
 
 @dataclass(frozen=True)

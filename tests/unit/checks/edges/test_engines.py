@@ -1,4 +1,4 @@
-"""Attn's own engines pass every boundary case in every precision that they compute in."""
+"""Attn's own engines pass the boundary cases in every precision that they compute in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENGINE_DTYPES = [
 
 
 @pytest.mark.parametrize("name, dtype", ENGINE_DTYPES)
-def test_an_engine_passes_every_boundary_case(name: str, dtype: str | None) -> None:
+def test_an_engine_passes_the_boundary_cases(name: str, dtype: str | None) -> None:
     done = held(EngineSubject(name), dtype)
     assert {path: d.mismatch or d.reason for path, d in done.items() if d.verdict == "failed"} == {}
     assert "passed" in {d.verdict for d in done.values()}

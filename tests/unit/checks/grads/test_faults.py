@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -147,7 +149,7 @@ def test_nan_in_the_output_is_not_compared() -> None:
     subject = Through("q", outward=lambda output, q: output + torch.log(output[0, 0, 3, 0] * 0 - 1))
     case = checked(subject, masked("~causal", qkv(queries=4)))
     assert case.verdict == "undecided"
-    assert case.why == "the output holds nan at (0, 0, 0, 0)"
+    assert case.why == "the output holds NaN at batch 0, head 0, query 0, d_v 0"
     (finding,) = said([case], [])
     assert (finding.severity, finding.code) == ("warning", "gradient-unchecked")
 
@@ -187,6 +189,31 @@ def test_an_output_that_is_not_smooth_is_not_judged() -> None:
     part = next(p for p in checked(noise, qkv()).inputs if p.name == "q")
     assert (part.verdict, part.reason) == ("undecided", "imprecise")
     assert [f.code for f in said([checked(noise, qkv())], []) if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("fill", "of_q"),
+    [(-1e9, "right"), (-1e12, "undecided"), (float(np.finfo(np.float32).min), "undecided")],
+)
+def test_a_row_of_finite_fills_is_not_called_wrong(fill: float, of_q: str, seed: int) -> None:
+    """Its scores lie so far from 0 that float64 rounds what a difference moves: a staircase."""
+    added = np.zeros((1, 1, 3, 4))
+    added[:, :, 1] = fill
+    case = check_case(TORCH, "case", qkv(additive=added), seed=seed)
+    verdicts = {part.name: part.verdict for part in case.inputs}
+    assert "wrong" not in verdicts.values()
+    assert verdicts["q"] == case.verdict == of_q
+    assert verdicts["v"] == "right"  # values move no score
+
+
+def test_differences_that_cannot_tell_do_not_call_huge_numbers_right() -> None:
+    """A step of 2⁻⁶ does nothing to 1e20, so nothing is known of its gradient."""
+    inputs = qkv()
+    case = checked(TORCH, replace(inputs, v=1e20 * inputs.v))
+    part = next(part for part in case.inputs if part.name == "v")
+    assert (part.verdict, part.reason) == ("undecided", "imprecise")
+    assert case.verdict == "undecided"
 
 
 @pytest.mark.parametrize("index", [(0, 0, 0, 0), (0, 1, 2, 1), (0, 1, 2, 3)])

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from attn_cli.checks.numerics import torch_blocks
+from attn_cli.checks.numerics.findings import hunt_findings
 from attn_cli.checks.numerics.torch_blocks import Way
 from attn_cli.checks.numerics.torch_hunt import scan
 from attn_cli.checks.numerics.torch_layer import hunt
@@ -265,6 +266,49 @@ def test_attempts_that_do_not_help_say_so() -> None:
     first, *_, last = culprit.attempts
     assert (first.first, first.bad) == ("scores", 1)
     assert (last.what, last.first, last.largest) == ("all in float32", None, 1_600_000)
+
+
+def test_a_sum_that_passes_the_limit_on_the_way_and_comes_back() -> None:
+    """4 · 40,000 up and 4 · 40,000 down: the score is 0, and 160,000 is in between."""
+    inputs = qkv()
+    inputs.q[0, 1, 2], inputs.k[0, 1, 4] = [200] * 4 + [-200] * 4, 200
+    result, _ = hunt(inputs, "float16")
+    assert result.first is None
+    assert (result.on_the_way, result.first_on_the_way) == (1, "head 1, query 2, key 4")
+    (finding,) = [one for one in hunt_findings(result) if one.code == "sum-on-the-way"]
+    assert "1 score fits float16, but its sum passes 65504 on the way" in finding.message
+    assert hunt(inputs, "bfloat16")[0].on_the_way == 0
+    half = torch.zeros((), dtype=torch.float16)
+    for left, right in zip(inputs.q[0, 1, 2], inputs.k[0, 1, 4], strict=True):
+        half = half + torch.tensor(left) * torch.tensor(right)  # what such a kernel does
+    assert not bool(torch.isfinite(half))
+
+
+def test_a_large_bound_alone_is_no_sum_on_the_way() -> None:
+    """Σ |q·k| is 320,000, and in this order no sum is ever above 40,000."""
+    inputs = qkv()
+    inputs.q[0, 1, 2], inputs.k[0, 1, 4] = [200, -200] * 4, 200
+    assert hunt(inputs, "float16")[0].on_the_way == 0
+
+
+def test_what_is_recommended_has_been_run_and_works() -> None:
+    """Scaling q first is not enough for 200,000 · √8: what is named is what is enough."""
+    inputs = qkv()
+    inputs.q[0, 1, 2], inputs.k[0, 1, 4] = 400, 500
+    result, _ = hunt(inputs, "float16")
+    (finding,) = hunt_findings(result)
+    assert "What helps: all in bfloat16 (tried: every stage is finite then" in finding.message
+    assert "scale q before the product: scores is not finite even then" in finding.message
+
+
+def test_where_nothing_helps_nothing_is_recommended() -> None:
+    inputs = qkv(dtype="float64")
+    inputs.q[0, 1, 2], inputs.k[0, 1, 4] = 1e160, 1e160
+    result, culprit = found(inputs, "float64")
+    assert all(attempt.first is not None for attempt in culprit.attempts)
+    (finding,) = hunt_findings(result)
+    assert "Nothing that was tried is enough" in finding.message
+    assert "What helps" not in finding.message
 
 
 def test_grouped_heads_and_later_items_are_named() -> None:

@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from attn_cli.checks.numerics.moments import ScoreMoments, predicted_deviation, share
+from attn_cli.checks.numerics.moments import (
+    ScoreMoments,
+    by_chance,
+    predicted_deviation,
+    proportion,
+    share,
+)
 
 
 def by_definition(e: np.ndarray, seen: np.ndarray) -> float:
@@ -93,6 +99,38 @@ def test_rows_of_one_head_that_go_together_widen_the_error() -> None:
     groups = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     assert share(hit, groups).error > 2 * share(hit, np.zeros(8, np.int64)).error
     assert math.isnan(share(np.zeros(0), np.zeros(0, np.int64)).value)
+
+
+@pytest.mark.parametrize(("rows", "true"), [(8, 0.03), (16, 0.1), (100, 0.02), (60, 0.97)])
+def test_a_proportion_is_within_two_errors_as_often_as_it_should(rows: int, true: float) -> None:
+    """Also where no row or every row is a hit, which says nothing of certainty."""
+    rng, inside, draws = np.random.default_rng(4), 0, 2000
+    for _ in range(draws):
+        measured = proportion(rng.random(rows) < true, np.zeros(rows, np.int64))
+        inside += abs(measured.value - true) <= 2 * measured.error
+    assert inside / draws > 0.93
+    nothing = proportion(np.zeros(rows, bool), np.zeros(rows, np.int64))
+    assert nothing.value == 0
+    assert nothing.error > 0
+
+
+@pytest.mark.parametrize("share_", [0.05, 0.3, 0.9])
+@pytest.mark.parametrize("rows", [1, 4, 37])
+def test_chance_is_the_binomial_tail(rows: int, share_: float) -> None:
+    for hits in range(rows + 1):
+        tail = sum(
+            math.comb(rows, k) * share_**k * (1 - share_) ** (rows - k)
+            for k in range(hits, rows + 1)
+        )
+        np.testing.assert_allclose(by_chance(hits, rows, share_), tail, rtol=1e-10)
+
+
+def test_chance_of_many_rows_and_at_the_ends() -> None:
+    """A million rows take no time; 0 and 1 as shares have no logarithm."""
+    few, many = (by_chance(hits, 10**6, 0.05) for hits in (50_000, 51_000))
+    np.testing.assert_allclose(few, 0.5, atol=0.01)
+    assert 0 < many < 1e-5
+    assert (by_chance(1, 4, 0.0), by_chance(0, 4, 0.0), by_chance(4, 4, 1.0)) == (0.0, 1.0, 1.0)
 
 
 def test_prediction_counts_the_means_and_variances_of_the_features() -> None:

@@ -139,6 +139,23 @@ def test_heads_that_do_not_divide(name: str, field: str | None, copy: Copy) -> N
     assert "1, 2, 4, 8, 16, 32 would" in problem.message
 
 
+def test_a_width_that_is_not_cut_evenly_is_rounded_in_words_too(copy: Copy) -> None:
+    folder = copy("bert")
+    configure(folder, num_attention_heads=5)
+    said = [problem.message for problem in read_checkpoint(str(folder)).problems]
+    assert any(
+        "(30, 32) = (num_attention_heads · (hidden_size // num_attention_heads))" in each
+        for each in said
+    )
+
+
+def test_a_count_of_layers_that_is_too_small_is_asked_about(copy: Copy) -> None:
+    folder = copy("llama")
+    configure(folder, num_hidden_layers=1)
+    (problem,) = read_checkpoint(str(folder)).problems
+    assert "num_hidden_layers counts 1 layer: is it 2?" in problem.message
+
+
 def test_the_sentence_for_a_transposed_output(copy: Copy) -> None:
     folder = copy("qwen3")
 

@@ -11,7 +11,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from attn_cli.errors import AttnError
-from attn_cli.models.checkpoint import read_checkpoint
+from attn_cli.models.checkpoint import read_checkpoint, reader
+from attn_cli.models.checkpoint.weights import read_weights
 from tests.unit.models.checkpoint.building import Builder
 from tests.unit.models.checkpoint.conftest import Copy
 from tests.unit.models.checkpoint.damage import (
@@ -65,8 +66,37 @@ def test_a_pickle_is_said_not_to_be_read(copy: Copy) -> None:
     (problem,) = checkpoint.problems
     assert (problem.code, problem.severity) == ("pickle", "warning")
     assert len(checkpoint.layers) == 2
+    assert not checkpoint.decided
+    assert "no tensors were read" in checkpoint.coverage
     (folder / "pytorch_model.bin").unlink()
-    assert codes(read_checkpoint(str(folder))) == ["no-weights"]
+    alone = read_checkpoint(str(folder))
+    (problem,) = alone.problems
+    assert (problem.code, problem.severity, alone.decided) == ("no-weights", "warning", False)
+
+
+def test_the_precision_is_that_of_the_tensors(copy: Copy) -> None:
+    folder = copy("llama")
+    assert read_checkpoint(str(folder)).says == ()
+    configure(folder, dtype="bfloat16")
+    checkpoint = read_checkpoint(str(folder))
+    assert checkpoint.dtype == "float32"
+    (said,) = checkpoint.says
+    assert "config.json says bfloat16" in said
+    assert "float32" in said
+
+
+@pytest.mark.parametrize("stored", [np.int32, np.uint8])
+def test_codes_of_quantised_numbers_are_no_precision(stored: type, copy: Copy) -> None:
+    folder = copy("llama")
+    configure(folder, dtype="bfloat16")
+
+    def pack(tensors: Tensors) -> None:
+        for name in list(tensors):
+            tensors[name] = tensors[name].astype(stored)
+
+    edit(folder, pack)
+    checkpoint = read_checkpoint(str(folder))
+    assert (checkpoint.dtype, checkpoint.says) == ("bfloat16", ())
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", "llama", "vit", "t5", "bloom"])
@@ -130,7 +160,7 @@ def test_quantised_tensors_are_said_and_not_accused(
     edit(folder, pack)
     checkpoint = read_checkpoint(str(folder))
     assert checkpoint.problems == ()
-    assert "1 of them are quantised" in checkpoint.coverage
+    assert "1 of them is quantised" in checkpoint.coverage
 
 
 def test_scales_of_fp8_are_left_alone_and_its_shapes_held(copy: Copy) -> None:
@@ -217,26 +247,16 @@ def test_a_twin_of_a_tensor(copy: Copy) -> None:
     assert len(files) == 2
 
 
-JUNK: list[object] = [
-    None,
-    True,
-    0,
-    -1,
-    3,
-    10**9,
-    10**40,
-    1.5,
-    float("inf"),
-    float("nan"),
-    "",
-    "\x1b[31m",
-]
-JUNK += [[], [1], ["x"], [None], [[["global"], 2]], {}, {"a": 1}, {"rope_type": 3, "factor": "x"}]
+# One of each kind: nothing, flags, counts, numbers that are none, text, lists, objects.
+JUNK: list[object] = [None, True, 0, 10**40, 1.5, float("nan"), "\x1b[31m", [], [None]]
+JUNK += [[[["global"], 2]], {"rope_type": 3, "factor": "x"}]
 
 
 @pytest.mark.parametrize("name", ["gpt_neo", "gemma2", "deepseek_v3", "mystery"])
-def test_any_value_may_be_junk(name: str, copy: Copy) -> None:
+def test_any_value_may_be_junk(name: str, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = copy("gemma2" if name == "mystery" else name)
+    weights = read_weights(folder)  # once: what is in question is the configuration
+    monkeypatch.setattr(reader, "read_weights", lambda path: weights)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config |= {"model_type": name}
     for key in config:

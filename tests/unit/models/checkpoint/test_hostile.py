@@ -67,6 +67,8 @@ def test_no_configuration(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deeply"),
         ('{"hidden_size": ' + "9" * 5000 + "}", "not valid JSON"),
         ("\x00\x01\x02", "not valid JSON"),
+        ('{"num_attention_heads": 2, "num_attention_heads": 4}', "occurs twice"),
+        ('{"text_config": {"head_dim": 2, "head_dim": 4}}', "occurs twice"),
     ],
 )
 def test_a_configuration_that_is_no_object(text: str, said: str, tmp_path: Path) -> None:
@@ -133,7 +135,14 @@ def test_an_odd_configuration_is_an_unknown_one(config: dict[str, Any], tmp_path
     checkpoint = read_checkpoint(str(folder_of(tmp_path, config)))
     assert not checkpoint.known
     assert checkpoint.model_type.isprintable()
+    assert len(checkpoint.says) == 1
+    assert checkpoint.says[0].isprintable()
     assert all(problem.message.isprintable() for problem in checkpoint.problems)
+
+
+def test_a_misspelt_model_type_is_guessed_at(tmp_path: Path) -> None:
+    (said,) = read_checkpoint(str(folder_of(tmp_path, {**CONFIG, "model_type": "lama"}))).says
+    assert "'lama' is not known (did you mean llama?)" in said
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def layer(index: int, geometry: Geometry | None, stack: str = "", **more: Any) -
 def checkpoint(*layers: LayerGeometry, **more: Any) -> Checkpoint:
     fields: dict[str, Any] = {
         "source": "folder", "model_type": "llama", "architecture": "LlamaForCausalLM",
-        "known": True, "dtype": "bfloat16", "max_positions": 4096, "layers": layers,
+        "known": True, "tensors": 9, "dtype": "bfloat16", "max_positions": 4096, "layers": layers,
     }  # fmt: skip
     return Checkpoint(**fields | more)
 
@@ -105,10 +105,10 @@ def test_what_does_not_fit(geometry: Geometry, options: dict[str, Any], code: st
     assert [problem.code for problem in result.errors] == [code]
 
 
-def test_a_problem_of_many_layers_is_said_once() -> None:
+def test_a_problem_of_many_layers_is_that_of_each() -> None:
     result = looked(checkpoint(*(layer(i, replace(FULL, kv_heads=3)) for i in range(5))))
-    (problem,) = result.errors
-    assert problem.message.endswith("(and 4 more layers)")
+    assert [problem.layer for problem in result.errors] == [f"model.layers.{i}" for i in range(5)]
+    assert len({problem.message for problem in result.errors}) == 1
     said = Problem("kv-heads", "8 heads do not share 3")
     found = checkpoint(layer(0, replace(FULL, kv_heads=3)), problems=(said,))
     assert looked(found).errors == (said,)
@@ -146,6 +146,34 @@ def test_latent_attention_has_its_narrow_vectors() -> None:
     products = ("q_latent", "q", "kv_latent", "k_rope", "k", "v", "output")
     assert sum(rows[stage].cost.flops for stage in products) == 5 * made
     assert group.parameters == made // 2
+
+
+def test_a_cache_of_latent_vectors_holds_neither_k_nor_v() -> None:
+    latent = Latent(q_rank=24, kv_rank=20, d_nope=32, d_rope=16)
+    geometry = replace(FULL, kv_heads=8, d_k=48, latent=latent)
+    (group,) = looked(checkpoint(layer(0, geometry)), seq=1, key_seq=100).groups
+    rows = {row.step.stage: row for row in group.rows}
+    assert rows["kv_latent"].cost.flops == 2 * 512 * 20
+    assert rows["k"].cost.flops == 2 * 20 * 100 * 8 * 32
+    assert rows["v"].cost.flops == 2 * 20 * 100 * 8 * 64
+    assert rows["k_rotated"].cost.flops == 3 * 16
+    assert "the cache holds kv_latent" in rows["k"].step.formula
+
+
+def test_a_gate_is_made_by_the_other_half_of_the_queries_matrix() -> None:
+    (plain,) = looked(checkpoint(layer(0, FULL)), seq=5).groups
+    (group,) = looked(checkpoint(layer(0, replace(FULL, gated=True))), seq=5).groups
+    rows = {row.step.stage: row for row in group.rows}
+    assert rows["gate"].cost == rows["q"].cost
+    assert rows["gated"].step.shape == rows["merged"].step.shape == (1, 5, 512)
+    assert rows["output"].step.formula == "gated · W_o"
+    assert group.parameters == plain.parameters + 512 * 512
+    assert group.cost.flops == plain.cost.flops + rows["q"].cost.flops + 4 * 5 * 512
+
+
+def test_without_tensors_nothing_is_decided() -> None:
+    assert looked(checkpoint(layer(0, FULL))).decided
+    assert not looked(checkpoint(layer(0, FULL), tensors=0)).decided
 
 
 def test_added_positions_are_those_of_the_first_layer() -> None:
