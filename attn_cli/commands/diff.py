@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.listing import show_list
 from attn_cli.commands.output import Progress, encoding, write
@@ -163,14 +164,14 @@ def _options(given: Mapping[str, Any]) -> DiffOptions:
 
     layouts = by_side("--layout", given["layout"], ("bhld", "blhd"))
     alike = layouts.get("left")
-    choices = o.choices({**given, "layout": alike if alike == layouts.get("right") else None})
+    choices = a.choices({**given, "layout": alike if alike == layouts.get("right") else None})
     return DiffOptions(
         choices=choices,
         shape=None if given["shape"] is None else parse_shape(given["shape"]),
         map=name_map(given["names"] or ()),
         layout=layouts,
         computed=by_side("--computed", ",".join(given["computed"] or ()) or None, None),
-        stages=o.names(given["stages"], "stage", (*ALL_STAGES, "lse")),
+        stages=a.names(given["stages"], "stage", (*ALL_STAGES, "lse")),
         tolerance=tolerance(given["atol"], given["rtol"]),
         **{name: given[name] for name in ("dtype", "device", "context", "weights")},
     )

@@ -9,7 +9,7 @@ half an ulp in them: a program may show a stage rounded and go on with what it w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from attn_cli.core.layer import Origin, merge_heads, split_heads
 from attn_cli.core.plain_layer import PlainLayer
 from attn_cli.core.positions import Rotation
 from attn_cli.core.rounding import accumulator, precision, round_to
+from attn_cli.core.unlucky import drift, swayed, ulp_of_scores
 
 Array = NDArray[Any]
 Step = Callable[[Array], Array]
@@ -32,6 +33,8 @@ Stages = Mapping[str, Array]
 # differ, by an ulp or two in the same direction in every run. 2 ulp, which do for whole runs, give
 # 3 false alarms in 3,200.
 STEP_ULPS = 2 * ULPS
+SCORES_ON = ("scaled", "softcapped", "biased", "masked")
+HIDDEN = -5e3  # masked scores up to it are hidden, where nobody says which: −10,000 + score is
 EXACT = ("q", "k", "v", "x")  # what came in is what a side went on with
 
 
@@ -56,6 +59,7 @@ class Rule:
     origin: Origin | None = None
     has_x: bool = False
     unknown: frozenset[str] = frozenset()
+    factor: float = 1.0  # what the scores of a program hold already
     every: bool = False  # show steps that change nothing, too, and the lse
 
 
@@ -146,8 +150,9 @@ def next_stages(rule: Rule, held: Stages, by: Arithmetic = Arithmetic()) -> dict
         made |= _before(rule, now, by)
         q, k, v = (_entering(name, now) for name in ("q", "k", "v"))
         if q is not None and k is not None:
-            made["scores"] = by.rounded(by.product(q, _per_query_head(k, q.shape[1]).mT))
-        _add_scores(rule, made, now, by)
+            product = by.rounded(by.product(q, _per_query_head(k, q.shape[1]).mT))
+            made["scores"] = product if rule.factor == 1 else by.rounded(product * rule.factor)
+        _add_scores(rule, held, made, now, by)
         weights = now("weights")
         if weights is not None and v is not None:
             made["context"] = by.rounded(_weigh(rule, weights, v, by))
@@ -220,12 +225,18 @@ def _mask(rule: Rule, scores: Array, by: Arithmetic) -> Array:
     return scores if rule.visible is None else np.where(rule.visible, scores, -np.inf)
 
 
-def _add_scores(rule: Rule, made: dict[str, Array], now: Now, by: Arithmetic) -> None:
-    """scaled to masked, lse and weights, as far as they can be made."""
+def _add_scores(rule: Rule, held: Stages, made: dict[str, Array], now: Now, by: Arithmetic) -> None:
+    """scaled to masked, lse and weights, as far as they can be made.
+
+    By an unknown mask keys are hidden as `held` has them, and the others keep their scores.
+    """
     scores = now("scores")
     for name, step in _chain(rule, by):
         if scores is not None and name not in rule.unknown:
             made[name] = by.rounded(step(scores))
+        elif scores is not None and name == "masked" and name in held:
+            shown = by.wide(held[name])
+            made[name] = np.where(shown <= HIDDEN, shown, by.rounded(scores))
         scores = now(name)
     if scores is not None:
         weights, lse = _softmax(rule, scores, by)
@@ -323,7 +334,57 @@ def step_budget(
                 errors[name] = np.maximum(errors[name], gap.max((-2, -1), keepdims=True))
     least = floor(right, dtype)
     sides = 2.0 if dtype == "float64" else 1.0
+    with np.errstate(all="ignore"):
+        _unlucky(rule, held, errors, dtype)
     return {name: sides * FACTOR * errors[name] + least[name] for name in right}
+
+
+def _unlucky(rule: Rule, held: Stages, errors: dict[str, Array], dtype: str) -> None:
+    """Raises `errors` by what permuted sums do not show (`core/unlucky.py`).
+
+    An error goes on through the stages that are made of it, as far as none is held.
+    """
+    stages = {**next_stages(rule, held), **held}
+    q, k, v = (_entering(name, stages.get) for name in ("q", "k", "v"))
+    of_scores: Array = np.zeros((1, 1, 1, 1))
+    if q is not None and k is not None:
+        k = _per_query_head(k, q.shape[1])
+        drifts = _of_heads(drift(a, b.T, dtype) for a, b in zip(q[0], k[0], strict=True))
+        of_scores = drifts * abs(rule.factor)
+        of_scores = _raise(errors, held, ("scores",), of_scores)
+        of_scores = of_scores * abs(1.0 if rule.scale is None else rule.scale)
+        of_scores = _raise(errors, held, SCORES_ON, of_scores)
+    last = next((name for name in (*SCORES_ON[::-1], "scores") if name in stages), None)
+    weights = stages.get("weights")
+    if weights is None:
+        return
+    v = np.zeros((1, 1, weights.shape[-1], 0)) if v is None else v
+    v = _per_query_head(v, weights.shape[1])
+    drifts = _of_heads(drift(w, x, dtype) for w, x in zip(weights[0], v[0], strict=True))
+    _raise(errors, held, ("context", "merged"), drifts)
+    if last is not None:
+        ulps = ulp_of_scores(stages[last], dtype)
+        delta = ulps / 2 if last in held else ulps + FACTOR * of_scores
+        found = [swayed(*head) for head in zip(weights[0], v[0], delta[0], strict=True)]
+        _raise(errors, held, ("weights",), _of_heads(w for w, _ in found) / FACTOR)
+        if "weights" not in held:
+            sums = _of_heads(c for _, c in found) / FACTOR
+            _raise(errors, held, ("context", "merged"), sums)
+
+
+def _raise(errors: dict[str, Array], held: Stages, names: Iterable[str], size: Array) -> Array:
+    """Raises the errors of stages in a row to `size`, one a head; 0 behind one that is held."""
+    for name in names:
+        if name in errors:
+            of_stage = size if errors[name].ndim == 4 else size.max(1)
+            errors[name] = np.maximum(errors[name], of_stage)
+        if name in held:
+            return np.zeros_like(size)
+    return size
+
+
+def _of_heads(numbers: Iterable[float]) -> Array:
+    return np.array(list(numbers))[None, :, None, None]
 
 
 def fault_free(

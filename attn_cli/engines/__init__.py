@@ -19,3 +19,5 @@ ENGINES: Registry[Engine] = Registry(
         "flex": "attn_cli.engines.torch_flex:ENGINE",
     },
 )
+
+OURS = ("numpy", "torch")  # whose arithmetic is attn's own; the others call a library's attention

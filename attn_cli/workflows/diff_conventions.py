@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def conventions_of(dumps: Mapping[Side, StageDump], question: Asked) -> dict[Side, bool]:
-    """Of each side whether its scores hold the scale already.
+    """Of each side whether its scores hold the scale already; one without scores has the other's.
 
     They do where that makes the stages behind them fit; where none is there to tell, where they are
     q · kᵀ times the scale.
@@ -33,17 +33,20 @@ def conventions_of(dumps: Mapping[Side, StageDump], question: Asked) -> dict[Sid
         misfits = []
         for scaled in (False, True):
             rule = side_rule(question, narrowed, scores_scaled=scaled)
-            misfits.append(_misfits(rule, held, dumps[side].dtype, scale if scaled else 1.0))
-        found[side] = "scores" in held and scale != 1 and misfits[1] < misfits[0]
+            misfits.append(_misfits(rule, held, dumps[side].dtype))
+        found[side] = "scores" in held and scale != 1 and sum(misfits[1]) < sum(misfits[0])
+    for side, other in (SIDES, SIDES[::-1]):
+        if "scores" not in dumps[side].stages:
+            found[side] = found[other]
     return found
 
 
-def _misfits(rule: Rule, held: Mapping[str, Array], dtype: str, factor: float) -> tuple[int, bool]:
-    """How many stages behind the scores do not fit them, and whether they are not factor · q·kᵀ."""
+def _misfits(rule: Rule, held: Mapping[str, Array], dtype: str) -> tuple[int, bool]:
+    """How many stages behind the scores do not fit them, and whether they are not what q and k make."""
     wrong, off = 0, False
     for name, (made, budget) in fault_free(rule, held, dtype=dtype).items():
         if name == "scores":
-            off = not _fits(held[name], made * factor, budget)
+            off = not _fits(held[name], made, budget)
         elif name in (*OVER_KEYS, "lse"):
             wrong += not _fits(held[name], made, budget)
     return wrong, off

@@ -250,6 +250,8 @@ def _part(
     held = {**stages[other], **stages[question.first]}
     base = side_rule(question, narrowed, scores_scaled=False)
     begin = starts(base, held, ORDER) if begin is None else begin
+    if "scores" in begin:
+        base = rules[question.first if "scores" in stages[question.first] else other]
     borrowed = any(name not in stages[question.first] for name in begin)
     made = ChainQuestion(
         base,
@@ -262,7 +264,8 @@ def _part(
             next_ = next_stages(rules[side], stages[side])
             stages[side] |= {name: next_[name] for name in lacking if name in next_}
     own = {side: frozenset(n for n, who in derived.items() if who == side) for side in SIDES}
-    return Part((b, h or 0), stages, made, rules, own, group), begin
+    part = Part((b, h or 0), stages, made, rules, own, group, base=base.factor)
+    return part, begin
 
 
 def _joining(dumps: Dumps, question: Asked, conventions: Mapping[Side, bool], b: int) -> Part:
@@ -332,7 +335,7 @@ def _said(dumps: Dumps, question: Asked, conventions: Mapping[Side, bool]) -> It
     """What was chosen, and what could not be known."""
     yield from question.findings
     for side in SIDES:
-        if conventions[side]:
+        if conventions[side] and "scores" in dumps[side].stages:
             yield note(
                 "scaled-scores",
                 f"{side}: its scores already hold the scale; they are compared as they stand, and "

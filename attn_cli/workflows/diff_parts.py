@@ -42,6 +42,11 @@ class Part:
     derived: Mapping[Side, frozenset[str]]
     group: int = 1  # query heads that read one key/value head
     only: frozenset[str] | None = None  # compare these alone; the others are what they are made of
+    base: float = 1.0  # what the oracle's scores hold, as `Rule.factor`
+
+    def factor(self, side: Side) -> float:
+        """What a side's scores are by its convention, in the oracle's."""
+        return self.rules[side].factor / self.base
 
 
 OF_KEYS = ("k", "v", "k_rotated")
@@ -76,7 +81,8 @@ def _budgets(part: Part, name: str, tally: Tally) -> Iterator[Array]:
     for side in SIDES:
         budget = part.question.budget(tally.side(side).dtype)
         if name in budget:
-            yield budget[name]
+            factor = abs(part.factor(side)) if name == "scores" else 1.0
+            yield budget[name] * factor
 
 
 def _hold_to_oracle(part: Part, side: Side, name: str, tally: Tally, tolerance: Tolerance) -> None:
@@ -84,7 +90,10 @@ def _hold_to_oracle(part: Part, side: Side, name: str, tally: Tally, tolerance: 
     if right is None or right.shape != array.shape:
         return
     of_side = tally.side(side)
-    allowed = tolerance.allowed(part.question.budget(of_side.dtype)[name], right)
+    measured = part.question.budget(of_side.dtype)[name]
+    if name == "scores":
+        right, measured = right * part.factor(side), measured * abs(part.factor(side))
+    allowed = tolerance.allowed(measured, right)
     diff = compare(array, right, budget=allowed, dtype=of_side.dtype)
     of_side.hold(diff, float(np.max(allowed)))
 

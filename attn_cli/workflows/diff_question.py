@@ -135,9 +135,13 @@ def side_rule(question: Asked, part: AttentionInputs, *, scores_scaled: bool) ->
     `scores_scaled`: its scores hold the scale already.
     """
     rule = rule_of(part)
-    scale = 1.0 if scores_scaled else part.effective_scale
+    factor, scale = 1.0, part.effective_scale
+    if scores_scaled:
+        factor, scale = scale, factor
     unknown = question.unknown - ({"scaled"} if scores_scaled else set())
-    return dataclasses.replace(rule, given={}, scale=scale, unknown=unknown, every=True)
+    return dataclasses.replace(
+        rule, given={}, scale=scale, factor=factor, unknown=unknown, every=True
+    )
 
 
 def starts(rule: Rule, held: Mapping[str, Array], order: tuple[str, ...]) -> tuple[str, ...]:

@@ -195,20 +195,15 @@ def compute(
         progress=progress,
     )
     trace = engine_for(ask, options.engine, inputs).run(inputs, ask)
+    said = (*not_shown(options.engine, can, inputs), *trace.findings, *checks.findings(trace))
+    made_from = dataclasses.replace(
+        trace.provenance, input_sha256=reading.summary.sha256, seed=reading.settings.seed
+    )
     return dataclasses.replace(
         trace,
         shapes=_with_hidden_counts(trace.shapes, reading, checks.hidden),
-        provenance=dataclasses.replace(
-            trace.provenance,
-            input_sha256=reading.summary.sha256,
-            seed=reading.settings.seed,
-        ),
-        findings=(
-            *reading.findings,
-            *not_shown(options.engine, can, inputs),
-            *trace.findings,
-            *checks.findings(trace),
-        ),
+        provenance=made_from,
+        findings=(*reading.findings, *said),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.output import Progress, encoding, write
 from attn_cli.errors import ExitCode
@@ -35,7 +36,7 @@ Engines = Annotated[
     typer.Option(
         "--engine",
         metavar="LIST",
-        help="Whom to hold, e.g. numpy,torch; all without it.",
+        help="Whom to hold, e.g. numpy,sdpa; attn's own, numpy and torch, without it.",
         rich_help_panel=o.COMPUTING,
     ),
 ]
@@ -103,10 +104,10 @@ def edges(
     from attn_cli.engines import ENGINES
     from attn_cli.workflows.check.edges import EdgesOptions
 
-    kinds = o.names(kind, "kind", tuple(KINDS))
+    kinds = a.names(kind, "kind", tuple(KINDS))
     if known:
         return _list(kinds, json=json)
-    engines = o.names(engine, "engine", tuple(ENGINES))
+    engines = a.names(engine, "engine", tuple(ENGINES))
     options = EdgesOptions(engines=engines, kinds=kinds, case=case, dtype=dtype, seed=seed or 0)
     result = _result(options)
     _present(result, json=json)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.output import Progress, encoding, write
 from attn_cli.errors import ExitCode
@@ -102,8 +103,8 @@ def _options(given: Mapping[str, Any]) -> GradsOptions:
 
     alike = ("engine", "seed", "shape", "context", "weights", "text")
     return GradsOptions(
-        choices=o.choices({name: value for name, value in given.items() if name != "seed"}),
-        layers_shown=o.indices(given["layer"], "--layer"),
+        choices=a.choices({name: value for name, value in given.items() if name != "seed"}),
+        layers_shown=a.indices(given["layer"], "--layer"),
         **{name: given[name] for name in alike},
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.output import Progress, encoding, write
 from attn_cli.errors import ExitCode
@@ -107,9 +108,9 @@ def _options(given: Mapping[str, Any]) -> NumericsOptions:
 
     alike = ("dtype", "shape", "context", "weights", "text", "saturated")
     return NumericsOptions(
-        choices=o.choices(given),
-        layers_shown=o.indices(given["layer"], "--layer"),
-        allow=o.names(given["allow"], "finding", FAILING),
+        choices=a.choices(given),
+        layers_shown=a.indices(given["layer"], "--layer"),
+        allow=a.names(given["allow"], "finding", FAILING),
         **{name: given[name] for name in alike},
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.output import encoding, write
 from attn_cli.errors import ExitCode
@@ -131,8 +132,8 @@ def _options(given: Mapping[str, Any]) -> ShapesOptions:
 
     alike = ("batch", "seq", "key_seq", "d_model", "dtype", "context", "weights")
     return ShapesOptions(
-        choices=o.choices(given),
-        layers=o.indices(given["layer"], "--layer"),
+        choices=a.choices(given),
+        layers=a.indices(given["layer"], "--layer"),
         **{name: given[name] for name in alike},
     )
 

@@ -97,14 +97,18 @@ def _failure(failure: EdgeOutcome, result: EdgesResult, screen: Screen) -> Itera
 
 
 def _refusals(result: EdgesResult, screen: Screen) -> Iterator[Text]:
-    """Why cases were not supported, each reason once with how many it stands for."""
-    reasons: dict[tuple[str, str], int] = {}
+    """Why cases were not supported: each cause once, in the words of its first case.
+
+    A refusal is what came, a colon and the cause, and the former differs from case to case.
+    """
+    told: dict[tuple[str, str], list[str]] = {}
     for outcome in result.outcomes:
         if outcome.verdict == "unsupported":
-            key = outcome.engine, outcome.message
-            reasons[key] = reasons.get(key, 0) + 1
-    for (engine, reason), number in reasons.items():
-        words = f"{engine}: {counted(number, 'case')} not supported: {reason}"
+            came, _, cause = outcome.message.partition(": ")
+            told.setdefault((outcome.engine, cause or came), []).append(outcome.message)
+    for (engine, _), messages in told.items():
+        first = "" if len(set(messages)) == 1 else "such as "
+        words = f"{engine}: {counted(len(messages), 'case')} not supported: {first}{messages[0]}"
         mark = screen.text("!", WARN)
         yield hanging(Text(" ").join([mark, screen.text(words)]), screen, indent=2)
 

@@ -85,7 +85,10 @@ def _parting(result: DiffResult, first: StageResult) -> str:
 def _faults(result: DiffResult, first: StageResult) -> Iterator[str]:
     """Every stage where a side is wrong by itself; the rest follows from them."""
     own = [
-        f"{side}'s own in {_noun(stage.stage)}" for stage in result.stages for side in stage.faulty
+        f"{side}'s own in {_noun(stage.stage)}"
+        for stage in result.stages
+        if stage.verdict == "different" or len(stage.faulty) == 1
+        for side in stage.faulty
     ]
     if own:
         yield f"the fault is {' and '.join(own)}"
@@ -93,8 +96,16 @@ def _faults(result: DiffResult, first: StageResult) -> Iterator[str]:
     wrong = [side for side in SIDES if getattr(first, side).beyond]
     if len(wrong) == 1:
         yield f"{wrong[0]} is off; what it was made from is not there to tell why"
+    elif not wrong and first.stage == "scores" and len(_holding(result)) == 1:
+        yield f"that is {_holding(result)[0]}'s convention, and no fault: its scores hold the scale"
     elif not wrong:
         yield "which side is off cannot be told"
+
+
+def _holding(result: DiffResult) -> list[str]:
+    """The sides whose scores hold the scale."""
+    found = (finding for finding in result.findings if finding.code == "scaled-scores")
+    return [finding.message.partition(":")[0] for finding in found]
 
 
 def _noun(stage: str) -> str:

@@ -17,7 +17,7 @@ from attn_cli.core.findings import Finding, note
 from attn_cli.core.listing import Entry, Listing
 from attn_cli.core.registry import unknown_name
 from attn_cli.core.results_edges import EdgeOutcome, EdgesResult, Judgement
-from attn_cli.engines import ENGINES
+from attn_cli.engines import OURS
 from attn_cli.errors import InputError
 from attn_cli.workflows.check.edge_case import detail
 
@@ -30,7 +30,7 @@ NAN_KINDS: dict[str, Where] = {"nan-in-hidden-key": "key", "nan-in-hidden-value"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgesOptions:
-    """What was asked for: empty `engines` and `kinds` mean all; `case` is kind/name.
+    """What was asked for: empty `engines` means attn's own, empty `kinds` all; `case` is kind/name.
 
     `dtype` None: float64, and float16 and bfloat16 for the kinds about them.
     """
@@ -57,7 +57,7 @@ def edges(
     if not 0 <= options.seed <= LARGEST_SEED:
         raise InputError(f"--seed is {options.seed}: expected a number from 0 to {LARGEST_SEED}")
     cases = _cases(options)
-    held_by = subjects or [EngineSubject(name) for name in options.engines or ENGINES]
+    held_by = subjects or [EngineSubject(name) for name in options.engines or OURS]
     outcomes = []
     for case, subject, judgement in _held(cases, held_by, progress):
         line = _line(case, subject, options)

@@ -11,7 +11,7 @@ import pytest
 from attn_cli.checks.edges import KINDS
 from attn_cli.checks.edges.suite import make_cases
 from attn_cli.core.registry import Registry
-from attn_cli.engines import ENGINES
+from attn_cli.engines import OURS
 from attn_cli.errors import InputError
 from attn_cli.workflows.check.edges import EdgesOptions, edges, edges_listing
 from tests.unit.checks.edges.subjects import WRONG, Plain
@@ -45,10 +45,10 @@ def test_the_kinds_that_are_named_are_held_and_no_others() -> None:
     )
 
 
-def test_all_engines_are_held_unless_some_are_named() -> None:
+def test_engines_of_ours_are_held_unless_some_are_named() -> None:
     result = edges(EdgesOptions(kinds=("one-token",)))
-    assert result.engines == tuple(ENGINES)
-    assert len(result.outcomes) == len(list(ENGINES)) * len(make_cases("one-token"))
+    assert result.engines == OURS
+    assert len(result.outcomes) == len(OURS) * len(make_cases("one-token"))
 
 
 @pytest.mark.parametrize("dtype, seed", [(None, 0), ("float32", 3)])
