@@ -300,7 +300,7 @@ def _weigh(rule: Rule, weights: Array, v: Array, by: Arithmetic) -> Array:
 def _after(rule: Rule, now: Now, by: Arithmetic) -> Iterator[tuple[str, Array]]:
     """The heads side by side, and through the output projection."""
     context = now("context")
-    if not rule.has_x or context is None:
+    if context is None or not (rule.has_x or rule.every):
         return
     merged = merge_heads(context)
     yield "merged", merged

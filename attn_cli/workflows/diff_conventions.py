@@ -42,7 +42,7 @@ def conventions_of(dumps: Mapping[Side, StageDump], question: Asked) -> dict[Sid
 
 
 def _misfits(rule: Rule, held: Mapping[str, Array], dtype: str) -> tuple[int, bool]:
-    """How many stages behind the scores do not fit them, and whether they are not what q and k make."""
+    """How many stages behind the scores do not fit, and whether the scores do not fit q and k."""
     wrong, off = 0, False
     for name, (made, budget) in fault_free(rule, held, dtype=dtype).items():
         if name == "scores":
