@@ -17,19 +17,23 @@ if TYPE_CHECKING:
     from attn_cli.core.findings import Finding
     from attn_cli.core.inputs import AttentionInputs
     from attn_cli.core.model_results import ModelTrace
+    from attn_cli.core.results_diff import DiffResult
     from attn_cli.core.trace import Trace
     from attn_cli.errors import AttnError, InputError, UnsupportedError
     from attn_cli.workflows.library import run
+    from attn_cli.workflows.library_diff import diff
     from attn_cli.workflows.library_model import run_model
 
 _HOME = {
     "AttentionInputs": "attn_cli.core.inputs",
     "AttnError": "attn_cli.errors",
+    "DiffResult": "attn_cli.core.results_diff",
     "Finding": "attn_cli.core.findings",
     "InputError": "attn_cli.errors",
     "ModelTrace": "attn_cli.core.model_results",
     "Trace": "attn_cli.core.trace",
     "UnsupportedError": "attn_cli.errors",
+    "diff": "attn_cli.workflows.library_diff",
     "run": "attn_cli.workflows.library",
     "run_model": "attn_cli.workflows.library_model",
 }
@@ -37,12 +41,14 @@ _HOME = {
 __all__ = [
     "AttentionInputs",
     "AttnError",
+    "DiffResult",
     "Finding",
     "InputError",
     "ModelTrace",
     "Trace",
     "UnsupportedError",
     "__version__",
+    "diff",
     "run",
     "run_model",
 ]

@@ -34,5 +34,9 @@ class InputError(AttnError):
     """The input cannot be read, or what it says is impossible."""
 
 
+class MisfitError(InputError):
+    """Everything can be read, and its shapes do not fit together: for a check of shapes, a no."""
+
+
 class UnsupportedError(AttnError):
     """An engine, format or mask was asked for what it cannot do; the hint names what can."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ def samples() -> dict[str, bytes]:
         "induction.safetensors": induction(),
         "layer.npz": layer(),
         "padding.json": as_json(padding()),
+        "port_leaks.npz": ported(sees_next=1),
+        "port_right.npz": ported(sees_next=0),
         "sentence.csv": sentence(),
         "sentence_model.safetensors": sentence_model(),
         "three_tokens.json": as_json(three_tokens()),
@@ -160,6 +163,23 @@ def float16_overflow() -> bytes:
     k = q + _normal(rng, 1, 1, 4, 64)
     half = {"q": q, "k": k, "v": _normal(rng, 1, 1, 4, 64)}
     return as_npz(**{name: array.astype(np.float16) for name, array in half.items()})
+
+
+def ported(*, sees_next: int) -> bytes:
+    """The stages of causal attention as a port dumps them: float32, with names of its own.
+
+    `sees_next` 1: the mask begins one diagonal too late. q and k are eighths, so scores are exact.
+    """
+    rng = np.random.default_rng(20)
+    query, key, value = (rng.integers(-16, 17, (1, 2, 5, 4)) / 8 for _ in range(3))
+    scores = np.einsum("bhqd,bhkd->bhqk", query, key)
+    seen = np.tri(5, k=sees_next, dtype=bool)
+    grown = np.array([math.exp(score) for score in (scores / 2).flat]).reshape(scores.shape) * seen
+    weights = (grown / grown.sum(-1, keepdims=True)).astype(np.float32)
+    context = np.einsum("bhqk,bhkd->bhqd", weights.astype(np.float64), value)
+    stages = {"query": query, "key": key, "value": value, "attn_scores": scores}
+    stages |= {"attn_weights": weights, "context": context}
+    return as_npz(**{name: array.astype(np.float32) for name, array in stages.items()})
 
 
 def bfloat16() -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import settings
 # The same examples in every run and on every machine, and nothing written beside the sources.
 settings.register_profile("repeatable", database=None, deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+# Small tensors on several threads wait for each other; torch reads it when it is first imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).parents[1]
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from attn_cli.core.engine import Seen
 from attn_cli.core.findings import Finding, Place, note
 from attn_cli.core.inputs import AttentionInputs
 
 
 class HiddenCount:
-    """Watches the masked scores go by and counts the hidden keys of every (batch, head)."""
+    """How many keys are hidden, for every (batch, head); whatever an engine shows."""
 
     def __init__(self, inputs: AttentionInputs) -> None:
         self.inputs = inputs
-        self.hidden = np.zeros(inputs.shape[:2], np.int64)
 
-    def __call__(self, stage: Seen) -> None:
-        counted = self.inputs.counted(stage.batch)
-        if counted is not None:
-            self.hidden[stage.batch] = (~counted).sum((1, 2))
+    @cached_property
+    def hidden(self) -> NDArray[np.int64]:
+        hidden = np.zeros(self.inputs.shape[:2], np.int64)
+        for batch in range(len(hidden)):
+            counted = self.inputs.counted(batch)
+            if counted is not None:
+                hidden[batch] = (~counted).sum((1, 2))
+        return hidden
 
     @property
     def words(self) -> str:

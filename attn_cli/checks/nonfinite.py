@@ -40,9 +40,13 @@ class NonFiniteWatch:
     inputs: AttentionInputs
     seen: dict[str, Sighting] = field(default_factory=dict)
     rows: int = 0  # rows whose context is not finite
+    leaked: int = 0  # of those the ones that see nothing but finite keys and values
+    empty_nan: bool = False  # whether the engine puts NaN into rows that see no key
 
     def __call__(self, stage: Seen) -> None:
         bad = ~np.isfinite(stage.array)
+        if stage.visible is not None and bad.any():
+            bad = self._without_empty(stage, bad)
         if stage.visible is not None and stage.stage in SCORE_STAGES:
             bad &= stage.visible
         elif stage.visible is not None and stage.stage in KEY_STAGES:
@@ -54,6 +58,7 @@ class NonFiniteWatch:
             return
         if stage.stage == "context":
             self.rows += int(bad.any(-1).sum())
+            self.leaked += self._leaked(stage, bad.any(-1))
         nan = int(np.isnan(stage.array[bad]).sum())
         earlier = self.seen.get(stage.stage)
         first = (stage.batch, *(int(i) for i in np.unravel_index(bad.argmax(), bad.shape)))
@@ -63,6 +68,30 @@ class NonFiniteWatch:
             earlier.first if earlier else first,
         )
 
+    def _without_empty(self, stage: Seen, bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """What is not finite beside empty rows, of which another finding speaks."""
+        assert stage.visible is not None
+        empty: NDArray[np.bool_] = np.asarray(~stage.visible.any(-1))  # (H, L)
+        if stage.stage in ("weights", "context"):
+            self.empty_nan |= bool(np.isnan(stage.array[empty]).any())
+        if stage.stage == "weights":
+            return bad & ~empty[..., None]
+        if stage.stage in ("context", "merged", "output") and self.empty_nan:
+            return bad & ~np.asarray(empty.any(0))[:, None]  # an output projection mixes the heads
+        return bad
+
+    def _leaked(self, stage: Seen, lost: NDArray[np.bool_]) -> int:
+        """How many of the rows (H, L) that are not finite see finite numbers alone."""
+        if stage.visible is None:
+            return 0
+        inputs, b = self.inputs, stage.batch
+        bad = ~(np.isfinite(inputs.k[b]).all(-1) & np.isfinite(inputs.v[b]).all(-1))  # (Hkv, S)
+        if not bad.any():
+            return 0
+        bad = bad.repeat(inputs.shape[1] // inputs.kv_heads, 0)[:, None]
+        sees = (stage.visible & bad).any(-1) | ~np.isfinite(inputs.q[b]).all(-1)
+        return int((lost & ~sees).sum())
+
 
 def nonfinite_findings(
     inputs: AttentionInputs, watch: NonFiniteWatch, *, dtype: str
@@ -70,7 +99,7 @@ def nonfinite_findings(
     """An error for every input that brings NaN or inf, else for the first stage that makes one."""
     given = list(_given(inputs))
     yield from given
-    if not given and watch.seen:
+    if not given and watch.seen and not watch.leaked:
         yield _made(inputs, watch, dtype)
     if watch.rows:
         total = int(np.prod(inputs.shape[:3]))
@@ -82,7 +111,7 @@ def nonfinite_findings(
             f"not finite; NaN or inf passes through {', '.join(later)}",
             Place(stage="context", layer=0, **axes_of("context", watch.seen["context"].first)),
         )
-    yield from _hidden(inputs)
+    yield from hidden_findings(inputs, watch.leaked)
 
 
 def _given(inputs: AttentionInputs) -> Iterator[Finding]:
@@ -91,13 +120,13 @@ def _given(inputs: AttentionInputs) -> Iterator[Finding]:
     if inputs.x is not None and lost:
         yield _in_vectors(inputs, inputs.x)
     if inputs.origin is not None:
-        seen: NDArray[np.bool_] = np.asarray(_used(inputs, "k").any(1))
+        seen: NDArray[np.bool_] = np.asarray(used(inputs, "k").any(1))
         yield from origin_findings(inputs.origin, seen)
     elif not lost:
         for name in ("q", "k", "v"):
             array = getattr(inputs, name)
             bad = ~np.isfinite(array)
-            if bad.any() and (bad := bad & _used(inputs, name)[..., None]).any():
+            if bad.any() and (bad := bad & used(inputs, name)[..., None]).any():
                 yield _in_array(inputs, name, _kinds(array[bad]), bad)
     yield from _in_what_is_added(inputs)
     yield from _in_sinks(inputs)
@@ -129,21 +158,21 @@ def _in_sinks(inputs: AttentionInputs) -> Iterator[Finding]:
         )
 
 
-def _used(inputs: AttentionInputs, name: str) -> NDArray[np.bool_]:
+def used(inputs: AttentionInputs, name: str) -> NDArray[np.bool_]:
     """(B, H, L) queries that see a key, or (B, Hkv, S) keys that a query sees."""
     array = getattr(inputs, name)
-    used = np.ones(array.shape[:3], bool)
+    taking_part = np.ones(array.shape[:3], bool)
     if inputs.mask is None and not inputs.hides_by_adding:
-        return used
+        return taking_part
     for batch in range(array.shape[0]):
         visible = inputs.visible(batch)
         assert visible is not None
         if name == "q":
-            used[batch] = visible.any(-1)
+            taking_part[batch] = visible.any(-1)
         else:
             keys = visible.any(1)  # (H, S)
-            used[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
-    return used
+            taking_part[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
+    return taking_part
 
 
 def _in_vectors(inputs: AttentionInputs, x: Array) -> Finding:
@@ -184,7 +213,7 @@ def _made(inputs: AttentionInputs, watch: NonFiniteWatch, dtype: str) -> Finding
     )
 
 
-def _hidden(inputs: AttentionInputs) -> Iterator[Finding]:
+def hidden_findings(inputs: AttentionInputs, leaked: int = 0) -> Iterator[Finding]:
     """Keys and values that hold NaN or inf and that some row does not see."""
     if inputs.mask is None and not inputs.hides_by_adding:
         return
@@ -195,12 +224,17 @@ def _hidden(inputs: AttentionInputs) -> Iterator[Finding]:
             hidden &= _hidden_from_some(inputs)
         if hidden.any():
             where = tuple(int(i) for i in np.unravel_index(hidden.argmax(), hidden.shape))
+            comes_to = (
+                f"0 times it is NaN, which reaches {count(leaked, 'row')} that see no such key"
+                if leaked
+                else "it takes no part in the rows that do not see it, but PyTorch's "
+                "scaled_dot_product_attention returns NaN there"
+            )
             yield Finding(
                 "hidden-nonfinite",
                 "warning",
                 f"{name} holds NaN or inf at {count(hidden.sum(), 'masked key')}, the first at "
-                f"{place_in_words(inputs, name, where)}; it takes no part in the rows that do not "
-                "see it, but PyTorch's scaled_dot_product_attention returns NaN there",
+                f"{place_in_words(inputs, name, where)}; {comes_to}",
                 Place(stage=name, layer=0, **axes_of(name, where)),
             )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.checks.places import count, first_place, rows_in_words
+from attn_cli.core.engine import Seen
 from attn_cli.core.findings import Finding, Severity
 from attn_cli.core.inputs import FINITE_FILL, AttentionInputs
 from attn_cli.core.rounding import accumulator, precision
@@ -21,10 +23,42 @@ BY_CHANCE = 0.05  # a share of rows up to this may be saturated or uniform by ch
 UNIFORM = 1e-5  # a row whose largest weight is within this share of 1 / visible keys
 
 
-def row_findings(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
-    """What the rows' statistics show; needs sum, visible_keys and max_weight in the trace."""
+@dataclass(slots=True)
+class EmptyWatch:
+    """Watches weights and context go by: what stands in the rows that see no key.
+
+    `values` maps the stage to "0", "NaN" or "other".
+    """
+
+    values: dict[str, set[str]] = field(default_factory=dict)
+
+    def __call__(self, stage: Seen) -> None:
+        if stage.visible is not None and (empty := ~stage.visible.any(-1)).any():
+            rows = stage.array[empty]
+            kind = "0" if (rows == 0).all() else "NaN" if np.isnan(rows).all() else "other"
+            self.values.setdefault(stage.stage, set()).add(kind)
+
+    @property
+    def nan(self) -> bool:
+        return any("NaN" in kinds for kinds in self.values.values())
+
+    @property
+    def words(self) -> str:
+        """`so weights, sum and output are 0 there`, of what was seen."""
+        if not self.values:
+            return ""
+        what = "weights, sum and output are" if "weights" in self.values else "the output is"
+        kinds = set().union(*self.values.values())
+        value = kinds.pop() if len(kinds) == 1 and "other" not in kinds else "not 0"
+        return f", so {what} {value} there"
+
+
+def row_findings(inputs: AttentionInputs, trace: Trace, empty: EmptyWatch) -> Iterator[Finding]:
+    """What the rows' statistics show; without sum, visible_keys and max_weight the empty ones."""
+    yield from _empty(inputs, trace, empty)
+    if not trace.stats:
+        return
     yield from _sums(inputs, trace)
-    yield from _empty(inputs, trace)
     yield from _finite_fill(inputs, trace)
     yield from _saturated(inputs, trace)
     yield from _uniform(inputs, trace)
@@ -66,13 +100,13 @@ def _sums(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
         )
 
 
-def _empty(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
+def _empty(inputs: AttentionInputs, trace: Trace, watch: EmptyWatch) -> Iterator[Finding]:
     if trace.empty.any():
         yield Finding(
-            "empty-row",
+            "empty-row-nan" if watch.nan else "empty-row",
             "warning",
-            f"{_rows_that(trace.empty, 'sees no key', 'see no key')}, so weights, sum and output "
-            f"are 0 there: {rows_in_words(trace.empty, inputs)}",
+            f"{_rows_that(trace.empty, 'sees no key', 'see no key')}{watch.words}: "
+            f"{rows_in_words(trace.empty, inputs)}",
             first_place(trace.empty, "masked"),
         )
 

@@ -7,7 +7,7 @@ import math
 from attn_cli.checks.heads import head_findings
 from attn_cli.checks.masking import HiddenCount, mask_findings
 from attn_cli.checks.nonfinite import NonFiniteWatch, nonfinite_findings
-from attn_cli.checks.rows import row_findings
+from attn_cli.checks.rows import EmptyWatch, row_findings
 from attn_cli.checks.scores import ScoreWatch, score_findings
 from attn_cli.core.engine import Watcher
 from attn_cli.core.findings import SEVERITIES, Finding
@@ -35,6 +35,7 @@ class RunChecks:
         self.nonfinite = NonFiniteWatch(inputs)
         self.scores = ScoreWatch(limit=_score_limit(file_precision))
         self.hidden = HiddenCount(inputs)
+        self.empty = EmptyWatch()
 
     @property
     def watch(self) -> dict[str, list[Watcher]]:
@@ -43,15 +44,15 @@ class RunChecks:
         looked_at = taken if self.inputs.origin is not None else taken & frozenset(STAGES)
         watch: dict[str, list[Watcher]] = {stage: [self.nonfinite] for stage in looked_at}
         watch["scores"].append(self.scores)
-        if "masked" in taken:
-            watch["masked"].append(self.hidden)
+        for stage in ("weights", "context"):
+            watch[stage].append(self.empty)
         return watch
 
     def findings(self, trace: Trace) -> tuple[Finding, ...]:
         """What there is to say, the most severe first."""
         said = [
             *nonfinite_findings(self.inputs, self.nonfinite, dtype=trace.provenance.dtype),
-            *row_findings(self.inputs, trace),
+            *row_findings(self.inputs, trace, self.empty),
             *head_findings(trace),
             *score_findings(self.inputs, self.scores, file_precision=self.file_precision),
             *mask_findings(self.inputs, self.hidden),

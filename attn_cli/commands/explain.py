@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.output import write
 from attn_cli.errors import ExitCode, InputError
@@ -117,9 +118,9 @@ def _options(row: int, given: Mapping[str, Any]) -> ExplainOptions:
 
     return ExplainOptions(
         query=row,
-        choices=o.choices(given),
+        choices=a.choices(given),
         layer=one_index(given["layer"], "--layer"),
-        heads=o.indices(given["head"], "--head"),
+        heads=a.indices(given["head"], "--head"),
         item=one_index(given["item"], "--item"),
         terms=_terms(given["terms"]),
         **{name: given[name] for name in ("context", "weights", "text")},

@@ -29,6 +29,7 @@ COMMANDS = {
     "run": "attn_cli.commands.run",
     "explain": "attn_cli.commands.explain",
     "mask": "attn_cli.commands.mask",
+    "diff": "attn_cli.commands.diff",
     "check": "attn_cli.commands.check",
 }
 

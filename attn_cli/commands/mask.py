@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.listing import show_list
 from attn_cli.commands.output import Progress, encoding, write
@@ -91,7 +92,7 @@ def mask(
     from attn_cli.paste import TARGETS
     from attn_cli.workflows.mask_options import MaskOptions
 
-    chosen = o.names(targets, "target", tuple(TARGETS))
+    chosen = a.names(targets, "target", tuple(TARGETS))
     options = MaskOptions(queries=queries, keys=keys, align=align, targets=chosen, fills=fills)
     if fills and chosen:
         raise InputError("--as prints code and nothing else: leave --fills out")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.listing import show_list
 from attn_cli.commands.output import Progress, encoding, say, write
@@ -93,11 +94,11 @@ def _options(given: Mapping[str, Any]) -> RunOptions:
 
     alike = ("engine", "dtype", "device", "context", "weights", "text", "save", "force")
     options = RunOptions(
-        choices=o.choices(given),
-        layers_shown=o.indices(given["layer"], "--layer"),
-        heads_shown=o.indices(given["head"], "--head"),
-        queries_shown=o.indices(given["query"], "--query"),
-        items_shown=o.indices(given["item"], "--item"),
+        choices=a.choices(given),
+        layers_shown=a.indices(given["layer"], "--layer"),
+        heads_shown=a.indices(given["head"], "--head"),
+        queries_shown=a.indices(given["query"], "--query"),
+        items_shown=a.indices(given["item"], "--item"),
         all_rows=given["rows"] == "all",
         **{name: given[name] for name in alike},
     )
@@ -111,8 +112,8 @@ def _with_parts(
     from attn_cli.core.trace import EVERY_STAGE
     from attn_cli.workflows.run import DEFAULT_PARTS, PARTS
 
-    stages = o.names(values, "stage", EVERY_STAGE)
-    parts = frozenset(o.names(show, "part", PARTS)) if show is not None else DEFAULT_PARTS
+    stages = a.names(values, "stage", EVERY_STAGE)
+    parts = frozenset(a.names(show, "part", PARTS)) if show is not None else DEFAULT_PARTS
     if "values" in parts and not stages:
         raise InputError(
             "--show values needs to know of which stages",

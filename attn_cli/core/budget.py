@@ -7,7 +7,8 @@ candidate's precision. Measured on the input at hand, it needs no tolerance that
 float64 the oracle rounds as much as the candidate, so there it is twice that
 (`benchmarks/false_alarms.py`: once gives 4 false alarms in 17,500 comparisons, twice none in
 42,000). Where q and k are made first, by projections or rotations, there are eight runs, most of
-them noisy (`--layers`: none in 72,000).
+them noisy (`--layers`: none in 72,000). What permuted sums cannot show of alike summands and of
+small arrays is added (`core/unlucky.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from attn_cli.core.plain import plain_item, plain_run
 from attn_cli.core.plain_layer import PlainLayer
 from attn_cli.core.rounding import precision
 from attn_cli.core.trace import ALL_STAGES
+from attn_cli.core.unlucky import drift, swayed, ulp_of_scores
 
 __all__ = ["FACTOR", "RUNS", "ULPS", "measure_budget", "plain_run"]
 
 Array = NDArray[Any]
 
 RUNS = 3
+ENTERING = ("q_rotated", "k_rotated", "v")  # the product of the scores, and that of the values
 LAYER_RUNS = 8  # where q and k are made first: what they are off by is multiplied in the scores
 FACTOR = 3.0
 ULPS = 2.0
@@ -70,13 +73,61 @@ def _add_errors(
     made = inputs.origin is not None or inputs.rotation is not None
     for run in range(LAYER_RUNS if made else RUNS):
         layer = PlainLayer(dtype, rng, fused=run % 2 == 0, noisy=run > 1)
+        head_stages: dict[str, Array] = {}
+        of_keys: dict[tuple[str, int | None], Array] = {}
         for name, head, array in plain_item(inputs, b, layer=layer, orders=orders):
+            if run == 0 and name in ENTERING:
+                of_keys[name, head] = array
+            elif run == 0 and head is not None:
+                head_stages[name] = array
+                if name == "context":
+                    _add_unlucky(errors, inputs, (b, head), of_keys, head_stages, dtype)
             if name in right:
                 at = (b,) if head is None else (b, head)
                 values = np.asarray(right[name][at], np.float64)
                 both = np.isfinite(array) & np.isfinite(values)
                 error = np.abs(array[both].astype(np.float64) - values[both]).max(initial=0.0)
                 errors[name][at] = np.maximum(errors[name][at], error)
+
+
+def _add_unlucky(
+    errors: Mapping[str, Array],
+    inputs: AttentionInputs,
+    at: tuple[int, int],
+    entering: Mapping[tuple[str, int | None], Array],
+    stages: Mapping[str, Array],
+    dtype: str,
+) -> None:
+    """What one head's permuted sums do not show, and what scores an ulp off sway."""
+    head = at[1]
+    kv = head // (inputs.shape[1] // inputs.kv_heads)
+    q, k, v = entering["q_rotated", head], entering["k_rotated", kv], entering["v", kv]
+    of_scores = drift(q, k.T, dtype)
+    scaled = of_scores * abs(inputs.effective_scale)
+    delta = ulp_of_scores(stages["masked"], dtype) + FACTOR * scaled
+    weights, context = swayed(stages["weights"], v, delta)
+    found = dict.fromkeys(("scaled", "softcapped", "biased", "masked"), scaled)
+    found |= {"scores": of_scores, **_onward("context", drift(stages["weights"], v, dtype), inputs)}
+    _raise(errors, found, at)
+    _raise(
+        errors, {"weights": weights / FACTOR, **_onward("context", context / FACTOR, inputs)}, at
+    )
+
+
+def _onward(stage: str, error: float, inputs: AttentionInputs) -> dict[str, float]:
+    """An error of the context, and what becomes of it in the stages behind."""
+    output = error
+    if (w_o := inputs.output_projection) is not None and w_o.w_o is not None:
+        output = error * float(np.sqrt(np.square(w_o.w_o.astype(np.float64)).sum(0)).max())
+    return {stage: error, "merged": error, "output": output}
+
+
+def _raise(budgets: Mapping[str, Array], found: Mapping[str, float], at: tuple[int, int]) -> None:
+    """The larger of what is there and what was found; without heads, that of the whole item."""
+    for name, size in found.items():
+        if name in budgets:
+            place = at if budgets[name].ndim == 4 else at[:1]
+            budgets[name][place] = np.maximum(budgets[name][place], size)
 
 
 def _per_head(array: Array) -> tuple[int, ...]:

@@ -45,18 +45,12 @@ def compare(a: Array, b: Array, *, budget: Array | float, dtype: str) -> StageDi
     """
     if a.shape != b.shape:
         return StageDiff("different", (a.shape, b.shape))
-    a, b = a.astype(np.float64), b.astype(np.float64)
+    gap, other_class, size = apart(a, b)
     allowed = np.broadcast_to(budget, a.shape)
-    both = np.isfinite(a) & np.isfinite(b)
-    other_class = ~both & ~((a == b) | (np.isnan(a) & np.isnan(b)))
-    left, right = np.where(both, a, 0), np.where(both, b, 0)
-    with np.errstate(over="ignore"):  # largest numbers of opposite sign: the gap is inf
-        gap = np.abs(left - right)
     if not (gap.any() or other_class.any()):
         return StageDiff("identical", (a.shape, b.shape))
     beyond = (gap > allowed) | other_class
     where = _worst(gap, beyond, other_class)
-    size = np.maximum(np.abs(left), np.abs(right))
     return StageDiff(
         verdict="different" if beyond.any() else "rounding",
         shapes=(a.shape, b.shape),
@@ -68,6 +62,20 @@ def compare(a: Array, b: Array, *, budget: Array | float, dtype: str) -> StageDi
         nonfinite=int(other_class.sum()),
         budget=float(allowed[where]),
     )
+
+
+def apart(a: Array, b: Array) -> tuple[Array, NDArray[np.bool_], Array]:
+    """How far two arrays of one shape are apart, where their classes differ, and their size.
+
+    The gap and the size, that of the larger of the two, are 0 where either is not finite.
+    """
+    a, b = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
+    both = np.isfinite(a) & np.isfinite(b)
+    other_class = ~both & ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    left, right = np.where(both, a, 0), np.where(both, b, 0)
+    with np.errstate(over="ignore"):  # largest numbers of opposite sign: the gap is inf
+        gap = np.abs(left - right)
+    return gap, other_class, np.maximum(np.abs(left, out=left), np.abs(right, out=right))
 
 
 def _worst(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.core.demands import demands
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.statistics import Statistic
+from attn_cli.core.steps import sources, steps
 from attn_cli.core.trace import Trace
 from attn_cli.errors import UnsupportedError
 
@@ -28,6 +30,8 @@ class Seen:
     array: NDArray[Any]
     visible: NDArray[np.bool_] | None
 
+
+GPU = ("cuda",)
 
 Watcher = Callable[[Seen], None]
 Progress = Callable[[int, int], None]  # done, total
@@ -53,42 +57,80 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What an engine can do; asked for more it refuses and names one that can."""
+    """What an engine can do; asked for more it refuses and names one that can.
+
+    `stages` are those it ever shows; `hides` says which of them it does not show of one input. With
+    weights come statistics, top keys and cosines. `empty_row` is what stands in the weights and the
+    context of a row that sees no key (NaN reaches every head of the query). `refuses` maps what an
+    input may demand (`core/demands.py`) to why this engine cannot do it; it does all others.
+    """
 
     stages: frozenset[str]
     dtypes: tuple[str, ...]
     devices: tuple[str, ...]  # families: "cpu", "cuda", "mps"; "any" for whatever torch has
     gradients: bool
     copies: int  # how many (H, L, S) of a batch item are in work at the peak, checks included
+    lse: bool = True
+    empty_row: float = 0.0
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    hides: Callable[[AttentionInputs], frozenset[str]] | None = None
+
+    def shows(self, inputs: AttentionInputs) -> frozenset[str]:
+        """The stages that a run on `inputs` can leave behind."""
+        return self.stages if self.hides is None else self.stages - self.hides(inputs)
+
+    def known(self, inputs: AttentionInputs) -> frozenset[str]:
+        """The stages that can be asked for: those it shows, and those that equal one of them."""
+        taken = {step.stage for step in steps(inputs, "float64", self.shows(inputs))}
+        return frozenset(sources(inputs, taken))
 
 
 class Engine(Protocol):
-    """Computes attention; `summary` is one line for `--list engines`."""
+    """Computes attention. What `--list engines` says of it is the docstring of its entry, or where
+    it has none that of its module."""
 
     name: str
-    summary: str
     can: Capabilities
 
     def run(self, inputs: AttentionInputs, ask: Ask) -> Trace: ...
 
 
-def require(engine: Engine, ask: Ask, *, others: Callable[[], Sequence[Engine]]) -> None:
+def require(
+    engine: Engine,
+    inputs: AttentionInputs,
+    ask: Ask,
+    *,
+    others: Callable[[], Sequence[Engine]],
+) -> None:
     """Raises UnsupportedError where `engine` cannot do what is asked; names engines that can."""
-    if ask.dtype not in engine.can.dtypes:
-        able = [other.name for other in others() if ask.dtype in other.can.dtypes]
-        raise UnsupportedError(
-            f"engine {engine.name} does not compute in {ask.dtype} "
-            f"(it does in {', '.join(engine.can.dtypes)})",
-            hint=_instead("--engine", able),
-        )
-    family = ask.device.split(":")[0]
-    if engine.can.devices != ("any",) and family not in engine.can.devices:
-        able = [o.name for o in others() if o.can.devices == ("any",) or family in o.can.devices]
-        raise UnsupportedError(
-            f"engine {engine.name} runs on {', '.join(engine.can.devices)}, not on {ask.device}",
-            hint=_instead("--engine", able),
-        )
+    reason = refusal(engine, inputs, ask)
+    if reason is not None:
+        able = [other.name for other in others() if refusal(other, inputs, ask) is None]
+        raise UnsupportedError(reason, hint=_instead(able))
 
 
-def _instead(option: str, names: list[str]) -> str:
-    return f"use {option} {' or '.join(names)}" if names else ""
+def _instead(able: Sequence[str]) -> str:
+    *first, last = able or [""]
+    return f"use --engine {', '.join(first)}{' or ' if first else ''}{last}" if last else ""
+
+
+def refusal(engine: Engine, inputs: AttentionInputs, ask: Ask) -> str | None:
+    """Why `engine` does not do what is asked; None where it does."""
+    return next(_refusals(engine, inputs, ask), None)
+
+
+def _refusals(engine: Engine, inputs: AttentionInputs, ask: Ask) -> Iterator[str]:
+    can, name = engine.can, f"engine {engine.name}"
+    if can.devices != ("any",) and ask.device.split(":")[0] not in can.devices:
+        needs = "needs a GPU: it " if can.devices == GPU else ""
+        yield f"{name} {needs}runs on {', '.join(can.devices)}, not on {ask.device}"
+    if ask.dtype not in can.dtypes:
+        yield f"{name} does not compute in {ask.dtype} (it does in {', '.join(can.dtypes)})"
+    for demand, words in demands(inputs):
+        if demand in can.refuses:
+            yield f"{name} does not take {words}: {can.refuses[demand]}"
+    shown = [step.stage for step in steps(inputs, ask.dtype, can.shows(inputs))]
+    for stage in sorted(ask.keep - can.known(inputs)):
+        yield f"{name} does not show {stage} (it shows {', '.join(shown)})"
+    if (ask.stats or ask.top or ask.cosine) and "weights" not in shown:
+        yield f"{name} does not show its weights, so it has no statistics of its rows"

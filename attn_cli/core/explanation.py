@@ -214,6 +214,10 @@ class Explanation:
     dtype: str = "float64"
     device: str = "cpu"
 
+    @property
+    def masked(self) -> bool:
+        return any(step.stage == "masked" for step in self.shapes)
+
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`, schema attn.explain/1."""
         tokens = None

@@ -49,6 +49,7 @@ class Geometry:
     scale: float | None = None
     softcap: float | None = None
     sinks: bool = False
+    gated: bool = False  # the context is multiplied by the sigmoid of what W_q's other half makes
     positions: str | None = None  # "rope", "learned", "relative", "alibi", "sinusoidal"; None: none
     latent: Latent | None = None
 

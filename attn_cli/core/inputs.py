@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from attn_cli.core.layer import Origin, Projections
 from attn_cli.core.masks import BoolArray, Mask, evaluate
 from attn_cli.core.positions import Rotation, ScoreBias
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 
 Array = NDArray[Any]
 
@@ -121,6 +121,11 @@ class AttentionInputs:
         return open_ if seen is None else seen & open_
 
     @property
+    def masks(self) -> bool:
+        """Whether the masking step is taken: there is a mask, or −inf in the bias."""
+        return self.mask is not None or self.additive is not None or self.hides_by_adding
+
+    @property
     def hides_by_adding(self) -> bool:
         """Whether the additive mask or the bias holds −inf."""
         added = (self.additive, self.bias)
@@ -170,11 +175,11 @@ def _check_arrays(inputs: AttentionInputs) -> None:
     for name in ("q", "k", "v"):
         array = getattr(inputs, name)
         if array.ndim != 4:
-            raise InputError(
+            raise MisfitError(
                 f"{name} has shape {array.shape}: expected (batch, heads, length, width)"
             )
         if 0 in array.shape:
-            raise InputError(
+            raise MisfitError(
                 f"{name} has shape {array.shape}: an axis of size 0 leaves nothing to attend to",
                 hint="give at least one token, one head and one feature",
             )
@@ -188,24 +193,24 @@ def _check_arrays(inputs: AttentionInputs) -> None:
 def _check_widths(inputs: AttentionInputs) -> None:
     q, k, v = inputs.q, inputs.k, inputs.v
     if not q.shape[0] == k.shape[0] == v.shape[0]:
-        raise InputError(
+        raise MisfitError(
             f"q, k and v have {q.shape[0]}, {k.shape[0]} and {v.shape[0]} batch items: "
             "they must be equal"
         )
     if k.shape[1] != v.shape[1]:
-        raise InputError(f"k has {k.shape[1]} heads and v has {v.shape[1]}: they must be equal")
+        raise MisfitError(f"k has {k.shape[1]} heads and v has {v.shape[1]}: they must be equal")
     if q.shape[1] % k.shape[1]:
-        raise InputError(
+        raise MisfitError(
             f"q has {q.shape[1]} heads, k has {k.shape[1]}: the query heads must be a multiple "
             "of the key/value heads",
             hint="is the layout (batch, length, heads, width)? then pass --layout blhd",
         )
     if q.shape[3] != k.shape[3]:
-        raise InputError(
+        raise MisfitError(
             f"q has width {q.shape[3]} and k has width {k.shape[3]}: q · kᵀ needs equal widths"
         )
     if k.shape[2] != v.shape[2]:
-        raise InputError(
+        raise MisfitError(
             f"k has {k.shape[2]} positions and v has {v.shape[2]}: every key needs its value"
         )
 
@@ -221,7 +226,7 @@ def _check_extras(inputs: AttentionInputs) -> None:
     if inputs.rotation is not None:
         inputs.rotation.check_width(inputs.q.shape[-1])
     if inputs.q_offset is None and (inputs.rotation or inputs.position_bias):
-        raise InputError(
+        raise MisfitError(
             f"{inputs.shape[2]} queries and {inputs.shape[3]} keys have no common origin, and "
             "positions need one",
             hint="pass --align lower-right (a KV cache) or --align upper-left",
@@ -229,12 +234,12 @@ def _check_extras(inputs: AttentionInputs) -> None:
     for name, what in (("additive", "the additive mask"), ("bias", "the bias")):
         array = getattr(inputs, name)
         if array is not None and not _broadcasts(array.shape, inputs.shape):
-            raise InputError(
+            raise MisfitError(
                 f"{what} has shape {array.shape}, which does not broadcast to the scores' "
                 f"{inputs.shape} (batch, head, query, key)"
             )
     if inputs.sinks is not None and inputs.sinks.shape != (inputs.q.shape[1],):
-        raise InputError(
+        raise MisfitError(
             f"sinks has shape {inputs.sinks.shape}: expected one number a head, "
             f"({inputs.q.shape[1]},)"
         )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.errors import InputError
+from attn_cli.core.blank import Blank, blank
+from attn_cli.errors import MisfitError
 
 Array = NDArray[Any]
 
@@ -89,6 +90,10 @@ def make_qkv(origin: Origin) -> tuple[Array, Array, Array]:
     def wide(array: Array) -> Array:
         return array.astype(np.float64, copy=False)
 
+    if isinstance(origin.x, Blank):  # then one item tells the shapes of all
+        alike = project(origin, 0, show=lambda name, array: wide(array), cast=wide)
+        first, second, third = (blank((len(origin.x), *array.shape)) for array in alike)
+        return first, second, third
     with np.errstate(over="ignore", invalid="ignore"):  # NaN and inf are findings of the run
         items = [
             project(origin, batch, show=lambda name, array: wide(array), cast=wide)
@@ -115,7 +120,7 @@ def split_heads(x: Array, heads: int, *, what: str = "d_model") -> Array:
     """
     batch, length, width = x.shape
     if heads < 1 or width % heads:
-        raise InputError(
+        raise MisfitError(
             f"{what} {width} does not split into {heads} heads of equal width",
             hint=_counts_near(width, heads),
         )

@@ -61,8 +61,8 @@ class PlainLayer:
             q, k, v = rounded(inputs.q[b]), rounded(inputs.k[b]), rounded(inputs.v[b])
         yield from _by_head(q=q, k=k, v=v)
         if (rotation := inputs.rotation) is not None:
-            q = self._turned(q, np.asarray(inputs.query_positions), rotation)
-            k = self._turned(k, np.asarray(inputs.key_positions), rotation)
+            q = self.turned(q, np.asarray(inputs.query_positions), rotation)
+            k = self.turned(k, np.asarray(inputs.key_positions), rotation)
         yield from _by_head(q_rotated=q, k_rotated=k)
         return q, k, v
 
@@ -101,7 +101,7 @@ class PlainLayer:
         )
         return q, k, v
 
-    def _turned(self, array: Array, positions: Array, rotation: Rotation) -> Array:
+    def turned(self, array: Array, positions: Array, rotation: Rotation) -> Array:
         """q or k (H, n, d) with its feature pairs turned, each frequency by a drawn formula.
 
         Angles are kept as sums are, as models do; an error of a frequency grows with the position.

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.engine import Ask, Seen
+from attn_cli.core.findings import Finding
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.provenance import provenance
 from attn_cli.core.rows import head_cosine, top_keys
 from attn_cli.core.statistics import RowSums
-from attn_cli.core.steps import steps
-from attn_cli.core.trace import (
-    ALL_STAGES,
-    BEFORE,
-    Stage,
-    TopKeys,
-    Trace,
-)
+from attn_cli.core.steps import sources, steps
+from attn_cli.core.trace import ALL_STAGES, Stage, TopKeys, Trace
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_] | None
@@ -29,18 +24,27 @@ Bools = NDArray[np.bool_] | None
 class Recorder:
     """Holds what `ask` wants of each stage and lets the rest go.
 
-    An engine shows it every stage of one batch item, in the order of the formula, then the item's
-    finished rows; `trace` puts the items together. A stage comes without its batch axis. A step
-    that is not taken may be shown or not: its stage is the one before it.
+    An engine shows it the stages of one batch item that it can (`shown`), in the order of the
+    formula, then the item's finished rows, or where it has no weights its lse at most; `trace` puts
+    the items together. A stage comes without its batch axis. A step that is not taken may be shown
+    or not: its stage is the one before it.
     """
 
-    def __init__(self, engine: str, inputs: AttentionInputs, ask: Ask) -> None:
+    def __init__(
+        self,
+        engine: str,
+        inputs: AttentionInputs,
+        ask: Ask,
+        shown: frozenset[str] = frozenset(ALL_STAGES),
+    ) -> None:
         self.engine, self.inputs, self.ask = engine, inputs, ask
-        self.shapes = steps(inputs, ask.dtype)
+        self.shapes = steps(inputs, ask.dtype, shown)
+        self._scores = "scores" in shown
         self._source = sources(inputs, {step.stage for step in self.shapes})
         self._wanted = {self._source[stage] for stage in ask.keep if stage in self._source}
         self._kept: dict[str, Array] = {}
         self._rows: list[RowSums] = []
+        self._lse: list[Array] = []
         self._top: list[TopKeys] = []
         self._cosine: list[Array] = []
 
@@ -66,42 +70,40 @@ class Recorder:
             self._top.append(top_keys(masked, weights, visible, self.ask.top))
         if self.ask.cosine:
             self._cosine.append(head_cosine(weights, rows.empty))
+        if self._scores:  # weights alone have no lse
+            self._lse.append(rows.lse)
+        self._progress(batch)
+
+    def finish_without_weights(self, batch: int, lse: Array | None = None) -> None:
+        """Record that one batch item is done, of whose rows nothing is known but the lse (H, L)."""
+        if lse is not None:
+            self._lse.append(lse)
+        self._progress(batch)
+
+    def _progress(self, batch: int) -> None:
         if self.ask.progress:
             self.ask.progress(batch + 1, self.inputs.shape[0])
 
-    def trace(self) -> Trace:
-        """The trace of all batch items."""
-        rows = _stacked(self._rows)
+    def trace(self, findings: Sequence[Finding] = ()) -> Trace:
+        """The trace of all batch items, with what the engine has to say of the run."""
+        rows = _stacked(self._rows) if self._rows else None
         return Trace(
             engine=self.engine,
             stages={name: self._stage(name) for name in self._source if name in self.ask.keep},
             shapes=self.shapes,
-            lse=rows.lse,
-            empty=rows.empty,
-            stats={statistic.name: statistic.finish(rows) for statistic in self.ask.stats},
+            lse=np.stack(self._lse) if self._lse else None,
+            empty=_empty(self.inputs) if rows is None else rows.empty,
+            stats={s.name: s.finish(rows) for s in self.ask.stats} if rows is not None else {},
             top=_stacked_top(self._top),
             cosine=np.stack(self._cosine) if self._cosine else None,
             provenance=provenance(self.ask.dtype, self.ask.device),
+            findings=tuple(findings),
         )
 
     def _stage(self, name: str) -> Stage:
         source = self._source[name]
         axes = next(step.axes for step in self.shapes if step.stage == source)
         return Stage(self._kept[source], axes, self.ask.dtype)
-
-
-def sources(inputs: AttentionInputs, taken: AbstractSet[str]) -> dict[str, str]:
-    """For every stage the one that holds its values: itself, or where its step was not taken or
-    changes nothing, the last before it that was. Without token vectors nothing is merged."""
-    made = taken if inputs.output_projection is not None else taken - {"output"}
-    source: dict[str, str] = {}
-    for stage in ALL_STAGES:
-        before = "merged" if stage == "output" and "merged" in made else BEFORE.get(stage)
-        if stage in made:
-            source[stage] = stage
-        elif before in source:
-            source[stage] = source[before]
-    return source
 
 
 def _stacked(items: list[RowSums]) -> RowSums:
@@ -122,3 +124,13 @@ def _stacked_top(items: list[TopKeys]) -> TopKeys | None:
     return TopKeys(
         np.stack([item.keys for item in items]), np.stack([item.weights for item in items])
     )
+
+
+def _empty(inputs: AttentionInputs) -> NDArray[np.bool_]:
+    """(B, H, L): the rows that no key takes part in."""
+    empty = np.zeros(inputs.shape[:3], bool)
+    for batch in range(len(empty)):
+        visible = inputs.visible(batch)
+        if visible is not None:
+            empty[batch] = ~visible.any(-1)
+    return empty

@@ -174,6 +174,7 @@ class RunResult:
     chosen: Mapping[str, tuple[int, ...]] = field(
         default_factory=dict
     )  # axis → indices in `values`
+    masked: bool = False  # whether anything is masked, be the step shown or not
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`, schema attn.run/1."""

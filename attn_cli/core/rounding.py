@@ -44,9 +44,15 @@ PRECISIONS = {
     "float32": Precision("float32", 24, float(np.finfo(np.float32).max), 2.0**-126),
     "float16": Precision("float16", 11, 65504.0, 2.0**-14),
     "bfloat16": Precision("bfloat16", 8, (2 - 2.0**-7) * 2.0**127, 2.0**-126),
+    "tf32": Precision("tf32", 11, float(np.finfo(np.float32).max), 2.0**-126),
     "float8_e4m3fn": Precision("float8_e4m3fn", 4, 448.0, 2.0**-6),
     "float8_e5m2": Precision("float8_e5m2", 3, 57344.0, 2.0**-14),
 }
+
+
+# Precisions that are float32 with a shorter significand, and by how many bits. In tf32 tensor cores
+# take the factors of a product; sums and everything else are float32.
+SHORTENED = {"bfloat16": 16, "tf32": 13}
 
 
 def precision(name: str) -> Precision:
@@ -57,13 +63,14 @@ def precision(name: str) -> Precision:
 
 
 def round_to(array: Array, name: str) -> Array:
-    """`array` rounded to nearest even; bfloat16 values come back in a float32 array.
+    """`array` rounded to nearest even; bfloat16 and tf32 values come back in a float32
+    array.
 
     What is beyond the largest number becomes ±inf; NaN stays NaN. Not a copy where nothing changes.
     """
     with np.errstate(over="ignore"):
-        if name == "bfloat16":
-            return _to_bfloat16(np.asarray(array, np.float32))
+        if name in SHORTENED:
+            return _shortened(np.asarray(array, np.float32), SHORTENED[name])
         return np.asarray(array).astype(name, copy=False)
 
 
@@ -72,9 +79,11 @@ def accumulator(name: str) -> type[np.float32 | np.float64]:
     return np.float64 if name == "float64" else np.float32
 
 
-def _to_bfloat16(array: NDArray[np.float32]) -> NDArray[np.float32]:
+def _shortened(array: NDArray[np.float32], dropped: int) -> NDArray[np.float32]:
+    """float32 without its last `dropped` bits, to nearest even."""
     bits = array.view(np.uint32)
-    nearest_even = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    half = np.uint32((1 << (dropped - 1)) - 1)
+    nearest_even = bits + half + ((bits >> np.uint32(dropped)) & np.uint32(1))
     kept = np.where(np.isnan(array), bits | np.uint32(0x400000), nearest_even)
-    rounded = kept & np.uint32(0xFFFF0000)
+    rounded = kept & np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)
     return rounded.view(np.float32)

@@ -24,7 +24,8 @@ class RowSums:
     large m), `weight_sum` = Σ w of the weights as they multiply v
     (rounded to the precision), `shifted` = Σ w·(score − m), `expected[name]` = Σ w·g, `visible` the
     number of keys that are counted as visible, `empty` where no key takes part: there m and lse are
-    −inf, log_z is NaN and every sum is 0.
+    −inf, log_z is NaN and every sum is 0. Of an engine that shows its weights and no scores,
+    `maximum` and `lse` are NaN.
     `aligned` is False where query and key positions have no common origin.
     """
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.trace import CONTEXT_AXES, SCORE_AXES, StageShape
+from attn_cli.core.trace import ALL_STAGES, BEFORE, CONTEXT_AXES, SCORE_AXES, StageShape
 
 X_AXES = ("batch", "query", "d_model")
 MERGED_AXES = ("batch", "query", "head*d_v")
@@ -15,12 +16,32 @@ K_AXES = ("batch", "head", "key", "d_k")
 V_AXES = ("batch", "head", "key", "d_v")
 
 
-def steps(inputs: AttentionInputs, dtype: str) -> tuple[StageShape, ...]:
-    """The steps in the order of the formula; steps that change nothing are not taken."""
-    return tuple(
-        StageShape(stage, axes, shape, dtype, formula)
-        for stage, axes, shape, formula in (*_given(inputs), *_core(inputs), *_after(inputs))
-    )
+def steps(
+    inputs: AttentionInputs, dtype: str, shown: AbstractSet[str] = frozenset(ALL_STAGES)
+) -> tuple[StageShape, ...]:
+    """The steps in the order of the formula; steps that change nothing are not taken.
+
+    Of an engine that shows some stages only (`shown`), those: the first stage behind hidden ones is
+    said to be made in one step.
+    """
+    taken, hidden = [], False
+    for stage, axes, shape, formula in (*_given(inputs), *_core(inputs), *_after(inputs)):
+        if stage in shown:
+            told = f"in one step: {_whole(inputs, stage, shown)}" if hidden else formula
+            taken.append(StageShape(stage, axes, shape, dtype, told))
+        hidden = stage not in shown
+    return tuple(taken)
+
+
+def _whole(inputs: AttentionInputs, stage: str, shown: AbstractSet[str]) -> str:
+    """What an engine does that shows nothing between its input, or the weights, and `stage`."""
+    turned = "" if inputs.rotation is None else "_rotated"
+    masking = ", masked" if inputs.masks else ""
+    weights = f"softmax(q{turned} · k{turned}ᵀ, scaled{masking})"
+    if stage == "weights":
+        return weights
+    context = f"{'weights' if 'weights' in shown else weights} · v"
+    return f"({context}) · W_o" if stage == "output" else context
 
 
 Step = tuple[str, tuple[str, ...], tuple[int, ...], str]
@@ -68,7 +89,7 @@ def _core(inputs: AttentionInputs) -> Iterator[Step]:
         yield "softcapped", SCORE_AXES, shape, f"{cap} · tanh(scaled ÷ {cap})"
     if inputs.has_bias:
         yield "biased", SCORE_AXES, shape, _biasing(inputs)
-    if inputs.mask is not None or inputs.additive is not None or inputs.hides_by_adding:
+    if inputs.masks:
         yield "masked", SCORE_AXES, shape, _masking(inputs)
     sink = "" if inputs.sinks is None else ", a sink in the denominator"
     yield "weights", SCORE_AXES, shape, f"softmax over key{sink}"
@@ -110,3 +131,17 @@ def _masking(inputs: AttentionInputs) -> str:
     if inputs.additive is None:
         return "−∞ where hidden"
     return "+ mask" if inputs.mask is None else "+ mask, −∞ where hidden"
+
+
+def sources(inputs: AttentionInputs, taken: AbstractSet[str]) -> dict[str, str]:
+    """For every stage the one that holds its values: itself, or where its step was not taken or
+    changes nothing, the last before it that was. Without token vectors nothing is merged."""
+    made = taken if inputs.output_projection is not None else taken - {"output"}
+    source: dict[str, str] = {}
+    for stage in ALL_STAGES:
+        before = "merged" if stage == "output" and "merged" in made else BEFORE.get(stage)
+        if stage in made:
+            source[stage] = stage
+        elif before in source:
+            source[stage] = source[before]
+    return source

@@ -99,16 +99,18 @@ class Provenance:
 class Trace:
     """What an engine computed: the stages that were asked for and one number a row for the rest.
 
-    `stages` holds only what was kept; `shapes` has every step that was taken. `lse` (B, H, L) is
-    ln Σ exp(masked score), sinks included; −inf in an empty row, which `empty` marks. `stats` maps
-    a statistic's name to (B, H, L); `cosine` (B, H, H) is the mean over rows of the cosine between
-    two heads' weights, rows that are empty in either head left out (NaN where that leaves none).
+    `stages` holds only what was kept; `shapes` has every step that was taken and that the engine
+    shows. `lse` (B, H, L) is ln Σ exp(masked score), sinks included; −inf in an empty row, which
+    `empty` marks; None where the engine has none. `stats` maps a statistic's name to (B, H, L);
+    without weights there are none, no top keys and no cosine. `cosine` (B, H, H) is the mean over
+    rows of the cosine between two heads' weights, rows that are empty in either head left out (NaN
+    where that leaves none).
     """
 
     engine: str
     stages: Mapping[str, Stage]
     shapes: tuple[StageShape, ...]
-    lse: Array
+    lse: Array | None
     empty: NDArray[np.bool_]
     stats: Mapping[str, Array]
     top: TopKeys | None

@@ -1,4 +1,4 @@
-"""Engines: each computes attention by its own code, one a file."""
+"""Engines: each computes attention by its own code; PyTorch's kernels share a file."""
 
 from __future__ import annotations
 
@@ -10,5 +10,14 @@ ENGINES: Registry[Engine] = Registry(
     {
         "numpy": "attn_cli.engines.numpy_ref:ENGINE",
         "torch": "attn_cli.engines.torch_eager:ENGINE",
+        "sdpa": "attn_cli.engines.torch_sdpa:CHOSEN",
+        "sdpa:math": "attn_cli.engines.torch_sdpa:MATH",
+        "sdpa:flash": "attn_cli.engines.torch_sdpa:FLASH",
+        "sdpa:efficient": "attn_cli.engines.torch_sdpa:EFFICIENT",
+        "sdpa:cudnn": "attn_cli.engines.torch_sdpa:CUDNN",
+        "mha": "attn_cli.engines.torch_mha:ENGINE",
+        "flex": "attn_cli.engines.torch_flex:ENGINE",
     },
 )
+
+OURS = ("numpy", "torch")  # whose arithmetic is attn's own; the others call a library's attention

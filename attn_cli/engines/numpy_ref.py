@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.core.around import Around
 from attn_cli.core.engine import Ask, Capabilities
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.layer import Show, linear, merge_heads, project
+from attn_cli.core.layer import Show
 from attn_cli.core.recorder import Recorder
-from attn_cli.core.rounding import accumulator, round_to
+from attn_cli.core.rounding import round_to
 from attn_cli.core.softmax import close, partial_rows
 from attn_cli.core.statistics import Term
 from attn_cli.core.trace import ALL_STAGES, Trace
@@ -31,7 +31,6 @@ class NumpyEngine:
     """
 
     name = "numpy"
-    summary = "step by step in NumPy on the CPU; in float64 the oracle of every comparison"
     can = Capabilities(
         stages=frozenset(ALL_STAGES),
         dtypes=("float64", "float32", "float16"),
@@ -50,45 +49,14 @@ class NumpyEngine:
 
 def _attend(inputs: AttentionInputs, ask: Ask, batch: int, recorder: Recorder) -> None:
     """One batch item, all heads at once."""
-    wide = accumulator(ask.dtype)
-    visible = inputs.visible(batch)  # (H, L, S)
-
-    def cast(array: Array) -> Array:
-        return round_to(array, ask.dtype).astype(wide, copy=False)
-
-    def stage(name: str, array: Array) -> Array:
-        rounded = round_to(array, ask.dtype)
-        recorder.see(batch, name, rounded, visible)
-        return rounded.astype(wide, copy=False)
-
-    q, k, v = _given(inputs, batch, stage, cast)
+    around = Around(inputs, batch, recorder)
+    visible, stage = around.visible, around.stage
+    q, k, v = around.before()
     group = inputs.shape[1] // inputs.kv_heads
     k, v = k.repeat(group, 0), v.repeat(group, 0)  # (H, S, d_k), (H, S, d_v)
     masked = _scores_to_masked(inputs, batch, q, k, visible, stage)
     weights = _softmax(inputs, ask, batch, masked, visible, recorder, stage)
-    context = stage("context", weigh(weights, v, visible))
-    if inputs.x is not None:
-        merged = stage("merged", merge_heads(context[None])[0])  # (L, H·d_v)
-        if (layer := inputs.output_projection) is not None and layer.w_o is not None:
-            stage("output", linear(merged, layer.w_o, layer.b_o, cast))
-
-
-def _given(
-    inputs: AttentionInputs, batch: int, stage: Show, cast: Callable[[Array], Array]
-) -> tuple[Array, Array, Array]:
-    """x → q, k, v, turned by their positions where there is a rotation."""
-    if inputs.origin is not None:
-        q, k, v = project(inputs.origin, batch, show=stage, cast=cast)
-    else:
-        if inputs.x is not None:
-            stage("x", inputs.x[batch])
-        q = stage("q", inputs.q[batch])  # (H, L, d_k)
-        k = stage("k", inputs.k[batch])  # (Hkv, S, d_k)
-        v = stage("v", inputs.v[batch])  # (Hkv, S, d_v)
-    if inputs.rotation is not None:
-        q = stage("q_rotated", inputs.rotation.rotate(q, np.asarray(inputs.query_positions)))
-        k = stage("k_rotated", inputs.rotation.rotate(k, np.asarray(inputs.key_positions)))
-    return q, k, v
+    around.after(weigh(weights, v, visible))
 
 
 def _scores_to_masked(

@@ -16,7 +16,7 @@ from attn_cli.core.layer import Origin, Projections
 from attn_cli.core.recorder import Recorder
 from attn_cli.core.statistics import RowSums, Statistic
 from attn_cli.core.trace import ALL_STAGES, Trace
-from attn_cli.errors import UnsupportedError
+from attn_cli.torch_arrays import to_numpy, to_tensor, usable_device
 
 INF = float("inf")
 
@@ -25,12 +25,10 @@ class TorchEngine:
     """Attention by PyTorch operations in the precision asked for, one batch item at a time.
 
     Results in float16 and bfloat16 are what PyTorch rounds each operation to. Hidden keys take no
-    part and an empty row has weights 0 and context 0, in the gradient too (where hidden keys hold
-    numbers: the gradient of q forms 0·k).
+    part and an empty row has weights 0 and context 0, in the gradient too.
     """
 
     name = "torch"
-    summary = "the same steps as PyTorch operations; differentiable, on any device"
     can = Capabilities(
         stages=frozenset(ALL_STAGES),
         dtypes=("float64", "float32", "float16", "bfloat16"),
@@ -46,21 +44,6 @@ class TorchEngine:
             for batch in range(inputs.shape[0]):
                 _attend(inputs, ask, batch, recorder, dtype, device)
         return recorder.trace()
-
-
-def usable_device(name: str, dtype: str) -> torch.device:
-    """The torch device called `name`; UnsupportedError where it is not there or lacks `dtype`."""
-    try:
-        device = torch.device(name)
-        torch.zeros(1, dtype=getattr(torch, dtype), device=device).cpu()  # meta has no numbers
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        first_line = (str(error).splitlines() or ["no reason given"])[0]
-        reason = first_line.split(". ")[0]  # the rest is advice for those who build torch
-        raise UnsupportedError(
-            f"torch cannot compute {dtype} on device {name!r}: {reason}",
-            hint="use --device cpu",
-        ) from error
-    return device
 
 
 def attention_stages(
@@ -82,7 +65,7 @@ def attention_stages(
     """
     group = q.shape[-3] // k.shape[-3]
     k, v = k.repeat_interleave(group, -3), v.repeat_interleave(group, -3)
-    stages = {"scores": q @ k.mT}
+    stages = {"scores": _scores(q, k, visible)}
     stages["scaled"] = stages["scores"] * (q.shape[-1] ** -0.5 if scale is None else scale)
     stages["softcapped"] = _softcap(stages["scaled"], softcap)
     stages["biased"] = stages["softcapped"] if bias is None else stages["softcapped"] + bias
@@ -90,6 +73,35 @@ def attention_stages(
     stages["weights"] = softmax(stages["masked"], visible, sinks)
     stages["context"] = _weigh(stages["weights"], v, visible)
     return stages
+
+
+def _scores(q: Tensor, k: Tensor, visible: Tensor | None) -> Tensor:
+    """q · kᵀ; NaN or inf in a query or key reaches only the gradients of those that see it.
+
+    The product's own gradients form 0·k for hidden keys and 0·q for queries that see nothing, and
+    0·NaN is NaN.
+    """
+    differentiated = q.requires_grad or k.requires_grad
+    if visible is None or not differentiated or (_finite(q) and _finite(k)):
+        return q @ k.mT
+    scores: Tensor = _SeenProduct.apply(q, k, visible)  # type: ignore[no-untyped-call]
+    return scores
+
+
+class _SeenProduct(torch.autograd.Function):
+    """q · kᵀ, whose gradients are summed over the visible pairs alone."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, visible: Tensor) -> Tensor:
+        scores = q @ k.mT
+        ctx.save_for_backward(q, k, visible.expand(scores.shape))
+        return scores
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        q, k, visible = ctx.saved_tensors
+        of_q = _weigh(gradient, k, visible)
+        return of_q, _weigh(gradient.mT, q, visible.mT), None
 
 
 def _softcap(scaled: Tensor, cap: float | None) -> Tensor:
@@ -116,7 +128,7 @@ def softmax(masked: Tensor, visible: Tensor | None, sinks: Tensor | None) -> Ten
 
 def _weigh(weights: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
     """weights · v; a NaN or inf in a value reaches only the rows that see its key."""
-    if visible is None or bool(torch.isfinite(v).all()):
+    if visible is None or _finite(v):
         return weights @ v
     visible = visible.expand(weights.shape)
     context = weights @ torch.where(torch.isfinite(v), v, 0)
@@ -125,6 +137,10 @@ def _weigh(weights: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
         share = weights[..., key, None] * torch.where(torch.isfinite(value), 0, value)
         context = torch.where(visible[..., key, None], context + share, context)
     return context
+
+
+def _finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(tensor).all())
 
 
 def _attend(
@@ -138,10 +154,10 @@ def _attend(
     """One batch item: every stage to the recorder, then its rows."""
 
     def tensor(array: Any) -> Tensor:
-        return torch.tensor(np.ascontiguousarray(array)).to(device, dtype)
+        return to_tensor(array, device, dtype)
 
     visible, counted = inputs.visible(batch), inputs.counted(batch)
-    seen = None if visible is None else torch.tensor(visible).to(device)
+    seen = None if visible is None else to_tensor(visible, device)
     sinks = None if inputs.sinks is None else tensor(inputs.sinks)
     stages = _given(inputs, batch, tensor)
     stages |= attention_stages(
@@ -202,13 +218,14 @@ def project(origin: Origin, batch: int, tensor: Callable[[Any], Tensor]) -> dict
         ("v", y, origin.kv_heads),
     ):
         if origin.projections is not None:
-            source = _linear(source, origin.projections, name, tensor)
+            source = linear(source, origin.projections, name, tensor)
         split = source.reshape(*source.shape[:-1], heads, source.shape[-1] // heads)
         stages[name] = split.transpose(-3, -2)
     return stages
 
 
-def _linear(x: Tensor, weights: Projections, name: str, tensor: Callable[[Any], Tensor]) -> Tensor:
+def linear(x: Tensor, weights: Projections, name: str, tensor: Callable[[Any], Tensor]) -> Tensor:
+    """x · W + b with the matrix and bias of `name`: q, k, v or o."""
     bias = getattr(weights, f"b_{name}")
     matrix = tensor(getattr(weights, f"w_{name}")).mT
     return F.linear(x, matrix, None if bias is None else tensor(bias))
@@ -239,14 +256,8 @@ def _after(
         return {}
     stages = {"merged": context.transpose(-3, -2).flatten(-2)}
     if (weights := inputs.output_projection) is not None:
-        stages["output"] = _linear(stages["merged"], weights, "o", tensor)
+        stages["output"] = linear(stages["merged"], weights, "o", tensor)
     return stages
-
-
-def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The tensor as a numpy array; bfloat16, which numpy lacks, widened exactly to float32."""
-    tensor = tensor.detach().cpu()
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def _rows(

@@ -1,16 +1,18 @@
-"""Files ↔ arrays, one format a file. To add one: a file with `read`, and a line here."""
+"""Files ↔ arrays, one format a file. To add one: a file with `read`, `headers`, and a line here."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
 from attn_cli.core.dump import Dump
 from attn_cli.core.registry import Registry
 from attn_cli.errors import InputError
+from attn_cli.formats import folder
 from attn_cli.formats.content import Content
 from attn_cli.formats.source import digest, is_pipe, locate, naming
 
@@ -34,13 +36,39 @@ READERS: Registry[Reader] = Registry(
 def read(source: str, *, stdin: BinaryIO | None = None) -> Dump:
     """What a file holds, by the suffix of its name; "-" is JSON on standard input.
 
-    A pipe that the shell opened (`<(command)`, /dev/stdin) is read as JSON too. InputError names
-    the source once and says what is wrong with it; UnsupportedError where it holds what attn
-    cannot compute with.
+    A folder is its .npy files, each array called as its file. A pipe that the shell opened
+    (`<(command)`, /dev/stdin) is read as JSON too. InputError names the source once and says what
+    is wrong with it; UnsupportedError where it holds what attn cannot compute with.
     """
     with naming(source):
         content, sha256 = _pipe(source, stdin) if is_pipe(source) else _file(source)
-        if not content.arrays:
+    return _dump(source, content, sha256)
+
+
+def read_headers(source: str, *, stdin: BinaryIO | None = None) -> Dump:
+    """What `read` gives, as far as headers tell it: arrays have shape and dtype, and are blank.
+
+    Of numbers that are written out as text (JSON, CSV) nothing is left away. The file is not
+    hashed: `sha256` is empty. Raises what `read` raises, but for what only the numbers show.
+    """
+    if is_pipe(source):
+        return read(source, stdin=stdin)
+    with naming(source):
+        path, suffix = locate(source, READERS.entries)
+        content = headers_reader(suffix)(path)
+    return _dump(source, content, "")
+
+
+def headers_reader(suffix: str) -> Reader:
+    """What reads the headers of files with this suffix: `headers` beside the format's `read`."""
+    module, _ = READERS.entries[suffix].split(":")
+    reader: Reader = import_module(module).headers
+    return reader
+
+
+def _dump(source: str, content: Content, sha256: str) -> Dump:
+    if not content.arrays:
+        with naming(source):
             raise InputError("holds no arrays of numbers")
     return Dump(
         source=source,
@@ -59,6 +87,8 @@ def read(source: str, *, stdin: BinaryIO | None = None) -> Dump:
 
 
 def _file(source: str) -> tuple[Content, str]:
+    if source and folder.is_dump(Path(source)):
+        return folder.read_folder(Path(source))
     path, suffix = locate(source, READERS.entries)
     return READERS[suffix](path), digest(path)
 

@@ -26,6 +26,11 @@ def read(path: Path) -> Content:
     return parse(read_text(path))
 
 
+def headers(path: Path) -> Content:
+    """What `read` gives: numbers that are written out have no header, so they are read."""
+    return read(path)
+
+
 def parse(text: str) -> Content:
     """The arrays of a JSON text, all float64 or bool.
 
@@ -54,7 +59,7 @@ def parse_bytes(content: bytes) -> Content:
 
 def _load(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_int=_integer, parse_float=_decimal)
+        return json.loads(text, object_pairs_hook=unique, parse_int=_integer, parse_float=_decimal)
     except json.JSONDecodeError as error:
         ends = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         raise InputError(
@@ -63,7 +68,8 @@ def _load(text: str) -> Any:
         ) from error
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some pairs; InputError where a key comes twice: which one counts is open."""
     keys: set[str] = set()
     for key, _ in pairs:
         if key in keys:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from attn_cli.core.blank import Blank, blank
 from attn_cli.core.findings import note
 from attn_cli.errors import InputError
 from attn_cli.formats.content import Content
@@ -59,6 +60,11 @@ class Header:
     def bytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
+    @property
+    def blank(self) -> Blank:
+        """An array that is as the header says, without its numbers."""
+        return blank(self.shape, self.dtype.newbyteorder("="))
+
 
 def read(path: Path) -> Content:
     """The unnamed array "x" of an .npy file: float, integer or bool, in C and native order.
@@ -67,15 +73,28 @@ def read(path: Path) -> Content:
     and where header and file disagree on the number of bytes.
     """
     with path.open("rb") as file:
-        array = read_array(file, os.fstat(file.fileno()).st_size)
+        return _content(read_array(file, os.fstat(file.fileno()).st_size))
+
+
+def headers(path: Path) -> Content:
+    """What `read` gives, with a blank array: no numbers are read."""
+    with path.open("rb") as file:
+        header = read_header(file, os.fstat(file.fileno()).st_size)
+    return _content(header.blank)
+
+
+def _content(array: NDArray[Any]) -> Content:
     x, name = plain(array)
     said = note("longdouble", f"{array.dtype.name} numbers are read as float64")
     findings = (said,) if name != array.dtype.name else ()
     return Content("npy", {"x": x}, {"x": name}, unnamed=True, findings=findings)
 
 
-def read_array(stream: IO[bytes], size: int, *, text: bool = False) -> NDArray[Any]:
-    """The array that `size` bytes of a stream in NPY format hold; arrays of text where allowed."""
+def read_header(stream: IO[bytes], size: int, *, text: bool = False) -> Header:
+    """The header of an array that `size` bytes of a stream hold, checked against these bytes.
+
+    The stream is left at the first number. Arrays of text are let through where `text` allows it.
+    """
     header, taken = _header(stream, size)
     _check_dtype(header.dtype, text=text)
     held = size - taken
@@ -84,7 +103,13 @@ def read_array(stream: IO[bytes], size: int, *, text: bool = False) -> NDArray[A
             f"the header claims {header.bytes:,} bytes of numbers, the file holds {held:,}",
             hint="is the file cut off?" if header.bytes > held else "",
         )
-    content = read_exactly(stream, held)
+    return header
+
+
+def read_array(stream: IO[bytes], size: int, *, text: bool = False) -> NDArray[Any]:
+    """The array that `size` bytes of a stream in NPY format hold; arrays of text where allowed."""
+    header = read_header(stream, size, text=text)
+    content = read_exactly(stream, header.bytes)
     flat = as_bool(content) if header.dtype.kind == "b" else content.view(header.dtype)
     return native(flat.reshape(header.shape, order="F" if header.fortran else "C"))
 

@@ -7,7 +7,8 @@ import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +22,7 @@ from attn_cli.formats.content import Content
 from attn_cli.formats.metadata import RESERVED, unpack
 from attn_cli.formats.names import listed, quoted
 from attn_cli.formats.nested import describe
-from attn_cli.formats.npy_file import plain, read_array
+from attn_cli.formats.npy_file import plain, read_array, read_header
 from attn_cli.formats.raw import check_fits
 
 # Deflate cannot shrink bytes more than this, so a member that claims more is lying. Other methods
@@ -52,11 +53,26 @@ def read(path: Path) -> Content:
     are no .npy are named in a note. InputError names the member that is damaged, encrypted, twice
     in the archive, lies in another one, or claims more than it can hold or memory can take.
     """
+    return _content(path, _read_member, numbers_read=True)
+
+
+def headers(path: Path) -> Content:
+    """What `read` gives, with blank arrays; texts are read, and no checksum of numbers."""
+    return _content(path, _read_header, numbers_read=False)
+
+
+Take = Callable[[zipfile.ZipFile, zipfile.ZipInfo], NDArray[Any]]
+
+
+def _content(path: Path, take: Take, *, numbers_read: bool) -> Content:
+    """The archive's content, each member taken by `take`."""
     size = path.stat().st_size
     with path.open("rb") as file, _archive(file) as archive:
         members, others = _members(archive, size)
+        if numbers_read:
+            check_fits(sum(member.file_size for member in members.values()))
         _check_layout(file, archive, size)
-        held = {name: _read_member(archive, member) for name, member in members.items()}
+        held = {name: take(archive, member) for name, member in members.items()}
     words = {name: array for name, array in held.items() if array.dtype.kind == "U"}
     numbers = {name: plain(array) for name, array in held.items() if name not in words}
     strings = {name: str(array.item()) for name, array in words.items() if array.ndim == 0}
@@ -121,7 +137,6 @@ def _members(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, zipfile.Zip
         raise InputError(f"holds no arrays, only {listed(others)}")
     for member in members.values():
         _check_claims(member, size)
-    check_fits(sum(member.file_size for member in members.values()))
     return members, others
 
 
@@ -161,11 +176,26 @@ def _check_claims(member: zipfile.ZipInfo, size: int) -> None:
 
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    try:
-        with archive.open(member) as stream:
-            array = read_array(stream, member.file_size, text=True)
-            stream.read(1)  # an empty array ends here, and only the end compares the checksum
+    with _reading(member), archive.open(member) as stream:
+        array = read_array(stream, member.file_size, text=True)
+        stream.read(1)  # an empty array ends here, and only the end compares the checksum
         return _checked_text(array) if array.dtype.kind == "U" else array
+
+
+def _read_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """The member as its header says it is, blank; text is read."""
+    with _reading(member), archive.open(member) as stream:
+        header = read_header(stream, member.file_size, text=True)
+        if header.dtype.kind != "U":
+            return header.blank
+    return _read_member(archive, member)
+
+
+@contextmanager
+def _reading(member: zipfile.ZipInfo) -> Iterator[None]:
+    """Names the member in what goes wrong with it."""
+    try:
+        yield
     except InputError as error:
         raise InputError(f"{quoted(member.filename)}: {error.message}", error.hint) from error
     except _BROKEN as error:

@@ -19,6 +19,12 @@ class Decoded:
     stored: str
     array_bytes: int
 
+    @property
+    def array_dtype(self) -> np.dtype[Any]:
+        """What the array has that it is read into: what numpy lacks is widened to float32."""
+        stored = np.dtype(self.stored).newbyteorder("=")
+        return stored if stored.itemsize == self.array_bytes else np.dtype(np.float32)
+
 
 DECODED = {
     "BOOL": Decoded("bool", "|b1", 1),

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
+from numpy.typing import NDArray
+
+from attn_cli.core.blank import blank
 from attn_cli.errors import InputError, UnsupportedError
 from attn_cli.formats.content import Content
 from attn_cli.formats.metadata import unpack
@@ -45,16 +48,35 @@ def read(path: Path) -> Content:
     InputError names the tensor or the bytes that are wrong.
     """
     with path.open("rb") as file:
-        header = _header(file)
-        for name, info in header.tensors.items():
-            if info.dtype not in DECODED:
-                raise UnsupportedError(
-                    f"tensor {quoted(name)} has dtype {info.dtype}, "
-                    "which attn does not compute with",
-                    hint=f"convert it to one of {', '.join(DECODED)}",
-                )
+        header = _computable(_header(file))
         check_fits(sum(_memory(info) for info in header.tensors.values()))
         arrays = {name: _tensor(file, name, info) for name, info in header.tensors.items()}
+    return _content(header, arrays)
+
+
+def headers(path: Path) -> Content:
+    """What `read` gives, with blank arrays: no data is read."""
+    with path.open("rb") as file:
+        header = _computable(_header(file))
+    arrays = {
+        name: blank(info.shape, DECODED[info.dtype].array_dtype)
+        for name, info in header.tensors.items()
+    }
+    return _content(header, arrays)
+
+
+def _computable(header: Header) -> Header:
+    """The header, where attn computes with all its dtypes."""
+    for name, info in header.tensors.items():
+        if info.dtype not in DECODED:
+            raise UnsupportedError(
+                f"tensor {quoted(name)} has dtype {info.dtype}, which attn does not compute with",
+                hint=f"convert it to one of {', '.join(DECODED)}",
+            )
+    return header
+
+
+def _content(header: Header, arrays: Mapping[str, NDArray[Any]]) -> Content:
     said = unpack(header.metadata)
     return Content(
         "safetensors",

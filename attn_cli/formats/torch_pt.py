@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.core.blank import blank
 from attn_cli.core.findings import note
 from attn_cli.errors import InputError, UnsupportedError
 from attn_cli.formats.content import Content
 from attn_cli.formats.names import listed, quoted
 from attn_cli.formats.nested import DEEPEST, as_array, as_texts, describe
-from attn_cli.formats.raw import as_bool, check_fits
+from attn_cli.formats.raw import as_bool, check_fits, is_possible
 
 if TYPE_CHECKING:
     import torch
@@ -38,20 +40,33 @@ def read(path: Path) -> Content:
     are texts; "settings" is a dict; a note names what else the file holds. InputError where it
     needs pickle, is damaged, or holds tensors that are no plain arrays.
     """
-    value = _load(path)
+    return _read(path, _arrays, device="cpu")
+
+
+def headers(path: Path) -> Content:
+    """What `read` gives, with blank arrays: tensors are loaded on the meta device, without data."""
+    return _read(path, _blanks, device="meta")
+
+
+Take = Callable[[dict[str, "torch.Tensor"]], tuple[dict[str, NDArray[Any]], dict[str, str]]]
+
+
+def _read(path: Path, take: Take, *, device: str) -> Content:
+    """The content of a file whose tensors are loaded on `device` and made arrays by `take`."""
+    value = _load(path, device)
     if _is_tensor(value):
-        arrays, dtypes = _arrays({"x": value})
+        arrays, dtypes = take({"x": value})
         return Content("pt", arrays, dtypes, unnamed=True)
     if not isinstance(value, dict | list | tuple):
         raise InputError("holds neither a tensor nor a dict of tensors")
     settings: dict[str, Any] = {}
     if isinstance(value, dict) and isinstance(value.get("settings"), dict):
         settings = value.pop("settings")
-    return _content(_flat(value), settings)
+    return _content(_flat(value), settings, take)
 
 
-def _content(values: dict[str, Any], settings: dict[str, Any]) -> Content:
-    arrays, dtypes = _arrays({name: v for name, v in values.items() if _is_tensor(v)})
+def _content(values: dict[str, Any], settings: dict[str, Any], take: Take) -> Content:
+    arrays, dtypes = take({name: v for name, v in values.items() if _is_tensor(v)})
     texts: dict[str, Any] = {}
     others: dict[str, str] = {}
     for name, value in values.items():
@@ -80,7 +95,7 @@ def _content(values: dict[str, Any], settings: dict[str, Any]) -> Content:
     )
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, device: str) -> Any:
     try:
         import torch
     except ImportError as error:
@@ -89,7 +104,7 @@ def _load(path: Path) -> Any:
         mapped = zipfile.is_zipfile(path)  # what PyTorch wrote before 1.6 is no zip archive
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+            return torch.load(path, map_location=device, weights_only=True, mmap=mapped)
     except MemoryError:
         raise
     except Exception as error:  # torch passes on whatever a damaged file makes it stumble over
@@ -194,10 +209,30 @@ def _arrays(
     """The tensors as numpy arrays, and the names of the dtypes that they had."""
     for name, tensor in tensors.items():
         _check(name, tensor)
+        if tensor.is_meta:
+            raise InputError(f"tensor {quoted(name)} has a shape but no numbers (device meta)")
     # A tensor may be far larger than its storage: strides of 0 repeat one number.
     check_fits(sum(t.numel() * max(t.element_size(), 4) for t in tensors.values()))
     arrays = {name: _array(tensor) for name, tensor in tensors.items()}
     return arrays, {name: _dtype(tensor) for name, tensor in tensors.items()}
+
+
+def _blanks(
+    tensors: dict[str, torch.Tensor],
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Blank arrays of the tensors' shapes; of their dtypes, or float32 where numpy lacks them."""
+    for name, tensor in tensors.items():
+        _check(name, tensor)
+        if not is_possible(tensor.shape):
+            raise InputError(
+                f"tensor {quoted(name)} has the impossible shape {tuple(tensor.shape)}"
+            )
+    dtypes = {name: _dtype(tensor) for name, tensor in tensors.items()}
+    arrays: dict[str, NDArray[Any]] = {
+        name: blank(tensor.shape, "float32" if dtypes[name] in _WIDENED else dtypes[name])
+        for name, tensor in tensors.items()
+    }
+    return arrays, dtypes
 
 
 def _check(name: str, tensor: torch.Tensor) -> None:
@@ -211,8 +246,6 @@ def _check(name: str, tensor: torch.Tensor) -> None:
     if layout != "strided" or tensor.is_nested:
         kind = "nested" if tensor.is_nested else layout
         raise InputError(f"tensor {quoted(name)} is {kind}, not dense", hint="to_dense() it first")
-    if tensor.is_meta:
-        raise InputError(f"tensor {quoted(name)} has a shape but no numbers (device meta)")
 
 
 def _dtype(tensor: torch.Tensor) -> str:

@@ -35,4 +35,5 @@ MASK = MaskKind(
     make=lambda context: Causal(),
     code=lambda at: formula(f"{at.k} <= {at.q}"),
     compares_positions=True,
+    by_distance=True,
 )

@@ -15,6 +15,7 @@ Counts = NDArray[np.int64]
 AT_ONCE = 2**22  # pairs that are evaluated at once
 LEAF = 2**14  # pairs; a smaller tile is evaluated, not asked
 DENSE = 2**20  # pairs; a smaller mask is evaluated whole, which is cheaper than asking
+ZERO = np.zeros(1, np.int64)
 ASKING = 2**8  # what asking about a tile costs, in pairs evaluated
 
 
@@ -125,6 +126,24 @@ class Counter:
         item, head = np.array([[self.batch]]), np.array([[self.head]])
         seen = self.mask(item, head, rows[:, np.newaxis] + self.q_offset, keys[np.newaxis])
         return np.broadcast_to(seen, (rows.size, keys.size))
+
+
+def total_by_distance(
+    mask: Mask, *, queries: int, keys: int, q_offset: int, allowance: Allowance
+) -> int:
+    """The visible pairs of a mask that depends on q − k alone: each distance is evaluated once."""
+    first, last = q_offset - keys + 1, q_offset + queries - 1  # of the distances there are
+    allowance.spend(last - first + 1)
+    count = 0
+    for start in range(first, last + 1, AT_ONCE):
+        distance = np.arange(start, min(start + AT_ONCE, last + 1))
+        k_pos = np.maximum(-distance, 0)
+        seen = np.broadcast_to(mask(ZERO, ZERO, k_pos + distance, k_pos), distance.shape)
+        # Key k stands at this distance from query k + distance, where there is such a query.
+        least = np.maximum(0, q_offset - distance)
+        most = np.minimum(keys - 1, q_offset + queries - 1 - distance)
+        count += int((most - least + 1)[seen].sum())
+    return count
 
 
 def _tally(rows: Counts, ranges: Sequence[range], by_column: Counts) -> Tally:

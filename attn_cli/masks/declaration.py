@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from attn_cli.core.masks import Mask, MaskContext
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.masks.formula import Formula
 
 LARGEST = 2**31 - 1  # no sequence is longer, and the product of two such numbers fits int64
@@ -91,6 +91,7 @@ class MaskKind:
     scattered: bool = False  # what a tile of it lets through is only known by evaluating it
     parameters: tuple[Parameter, ...] = ()
     compares_positions: bool = False
+    by_distance: bool = False  # what it lets through depends on q - k alone
 
     def read(
         self, positional: Sequence[Argument], named: Mapping[str, Argument]
@@ -161,7 +162,7 @@ def shorten(text: str) -> str:
 
 
 def _unaligned(text: str, context: MaskContext) -> InputError:
-    return InputError(
+    return MisfitError(
         f"{text} compares positions, and {context.queries} queries stand against "
         f"{context.keys} keys",
         hint="--align lower-right: the last query is the last key (decoding with a KV cache, "

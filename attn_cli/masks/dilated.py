@@ -61,4 +61,5 @@ MASK = MaskKind(
     room=lambda size, step: 2 * size * step,
     parameters=(Parameter("W", least=1), Parameter("s", least=1)),
     compares_positions=True,
+    by_distance=True,
 )

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from attn_cli.core.masks import BoolArray, IntArray, Mask, MaskContext, TileKind
-from attn_cli.errors import InputError
+from attn_cli.errors import MisfitError
 from attn_cli.masks.base import classify
 from attn_cli.masks.declaration import MaskKind, Parameter
 from attn_cli.masks.formula import Formula, Writing, formula, literal
@@ -57,7 +57,7 @@ class Documents:
 
 def _make(context: MaskContext, lengths: tuple[int, ...]) -> Mask:
     if sum(lengths) != context.keys:
-        raise InputError(
+        raise MisfitError(
             f"the lengths of documents add up to {sum(lengths)}, and there are {context.keys} keys",
             hint="every key belongs to one document",
         )

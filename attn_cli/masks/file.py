@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.masks import BoolArray, IntArray, Mask, MaskContext, TileKind
-from attn_cli.errors import InputError, UnsupportedError
+from attn_cli.errors import InputError, MisfitError, UnsupportedError
 from attn_cli.masks.base import classify
 from attn_cli.masks.declaration import MaskKind, Parameter
 from attn_cli.masks.formula import Formula, Writing
@@ -77,7 +77,7 @@ def _keep(array: NDArray[Any], path: str) -> BoolArray:
 def _spread(keep: BoolArray, path: str, context: MaskContext) -> BoolArray:
     """The array as (B, H, L, S), without a copy; InputError names both shapes."""
     full = (context.batch, context.heads, context.queries, context.keys)
-    error = InputError(
+    error = MisfitError(
         f"{path} has shape {keep.shape}, and the scores are {full}",
         hint="a mask file is (query, key), (batch, query, key) or (batch, head, query, key)",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attn_cli.core.masks import BoolArray, IntArray, Mask, MaskContext, TileKind
-from attn_cli.errors import InputError
+from attn_cli.errors import MisfitError
 from attn_cli.masks.base import classify
 from attn_cli.masks.declaration import MaskKind, Parameter
 from attn_cli.masks.formula import Formula, Writing, formula, literal
@@ -51,7 +51,7 @@ def _make(context: MaskContext, positions: tuple[int, ...]) -> Mask:
     queries = range(context.q_offset, context.q_offset + context.queries)
     for position in positions:
         if position not in queries and position >= context.keys:
-            raise InputError(
+            raise MisfitError(
                 f"global({position}) is neither a key nor a query: the keys are 0 to "
                 f"{context.keys - 1}, the queries stand at {queries.start} to {queries.stop - 1}",
                 hint="positions count from 0",

@@ -34,4 +34,5 @@ MASK = MaskKind(
     description="hides nothing",
     make=lambda context: Unmasked(),
     code=lambda at: formula(f"{at.k} >= 0"),
+    by_distance=True,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attn_cli.core.masks import BoolArray, IntArray, Mask, MaskContext, TileKind
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.masks.base import classify
 from attn_cli.masks.declaration import MaskKind, Parameter
 from attn_cli.masks.formula import Formula, Writing, formula, literal
@@ -39,13 +39,13 @@ class Padding:
 def _make(context: MaskContext, given: tuple[int, ...]) -> Mask:
     lengths = _lengths(context, given)
     if len(lengths) not in (1, context.batch):
-        raise InputError(
+        raise MisfitError(
             f"padding has {len(lengths)} lengths, and the batch has {context.batch} items",
             hint="give one length for each item, or one for all",
         )
     for length in lengths:
         if not 0 <= length <= context.keys:
-            raise InputError(
+            raise MisfitError(
                 f"padding has a length of {length}, and there are {context.keys} keys",
                 hint="a length counts the real keys of an item, so it lies between 0 and all",
             )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from attn_cli.core.hashing import draw, mix, word_of
 from attn_cli.core.masks import BoolArray, IntArray, Mask, MaskContext, TileKind
-from attn_cli.errors import InputError
+from attn_cli.errors import MisfitError
 from attn_cli.masks.base import Not, classify
 from attn_cli.masks.declaration import MaskKind, Parameter
 from attn_cli.masks.formula import Formula, Writing, formula, inverted
@@ -108,7 +108,7 @@ class Random:
 
 def _make(context: MaskContext, size: int, seed: int) -> Mask:
     if size > context.keys:
-        raise InputError(
+        raise MisfitError(
             f"random({size}) asks for {size} distinct keys, and there are {context.keys}",
             hint=f"n is at most {context.keys} here",
         )

@@ -58,4 +58,5 @@ MASK = MaskKind(
     room=lambda size, both: 2 * size,
     parameters=(Parameter("W", least=1), Parameter("both", "word")),
     compares_positions=True,
+    by_distance=True,
 )

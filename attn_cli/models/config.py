@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from attn_cli.core.layer import working_head_counts
 from attn_cli.core.registry import unknown_name
 from attn_cli.core.settings import Scale
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.formats.names import quoted
 from attn_cli.masks.expression import parse
 from attn_cli.positions import POSITIONS
@@ -85,13 +85,13 @@ def _complete(given: Mapping[str, Any]) -> ModelConfig:
     heads, d_model = given["heads"], given["d_model"]
     kv_heads = given.get("kv_heads", heads)
     if heads % kv_heads:
-        raise InputError(
+        raise MisfitError(
             f"the model's config has {heads} heads on {kv_heads} kv_heads: the query heads must be "
             "a multiple of the key/value heads"
         )
     if "d_k" not in given and d_model % heads:
         counts = ", ".join(map(str, working_head_counts(d_model)))
-        raise InputError(
+        raise MisfitError(
             f"the model's config splits d_model {d_model} into {heads} heads of equal width",
             hint=f"give d_k, or one of {counts} heads",
         )

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from attn_cli.core.dump import Dump
 from attn_cli.core.layer import Projections
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.formats.names import listed, quoted
 from attn_cli.formats.source import naming
 from attn_cli.models import EMBEDDING
@@ -154,7 +154,7 @@ class _Parts:
             free = [name for name in self.shapes if name not in self.arrays]
             near = difflib.get_close_matches(unknown[0][:80], free, n=1, cutoff=0.8)
             meant = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(
+            raise MisfitError(
                 f"holds {listed(unknown)}, no part of a model of {config.layers} attention layers "
                 f"with norm {config.norm} and positions {config.positions}",
                 hint=f"{meant}a layer has w_q, w_k, w_v, w_o, biases b_q, …, and its norm",
@@ -165,7 +165,7 @@ class _Parts:
         found = self.find(name)
         if found is None:
             shape = " × ".join(map(str, self.shapes[name]))
-            raise InputError(f"has no {name!r}: expected an array of {shape}")
+            raise MisfitError(f"has no {name!r}: expected an array of {shape}")
         return found
 
     def find(self, name: str) -> Array | None:
@@ -180,7 +180,7 @@ class _Parts:
         )
         if not fits or not array.size:
             shape = ", ".join(map(str, expected))
-            raise InputError(
+            raise MisfitError(
                 f"{name!r} has shape {array.shape}: expected "
                 f"({shape}{',' if len(expected) == 1 else ''}) from the model's config"
             )
@@ -222,13 +222,13 @@ def _layer_shapes(config: ModelConfig) -> Iterator[tuple[str, Shape]]:
 def _check_counts(arrays: Mapping[str, Array], config: ModelConfig, vocabulary: Vocabulary) -> None:
     """A clearer word than a wrong shape or a missing name where a number of things is wrong."""
     if config.layers > len(arrays):
-        raise InputError(
+        raise MisfitError(
             f"the model's config says {config.layers:,} layers, and the file holds {len(arrays)} "
             "arrays"
         )
     embedding = arrays.get(EMBEDDING)
     if embedding is not None and embedding.ndim == 2 and len(embedding) != len(vocabulary):
-        raise InputError(
+        raise MisfitError(
             f"{quoted(EMBEDDING)} has {len(embedding)} rows and the vocabulary "
             f"{len(vocabulary)} tokens: every token needs its row"
         )

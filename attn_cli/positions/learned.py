@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from attn_cli.errors import InputError
+from attn_cli.errors import MisfitError
 from attn_cli.positions.declaration import Ingredients, Scheme
 
 Array = NDArray[Any]
@@ -18,12 +18,12 @@ def learned(positions: range, table: Array) -> Array:
     Raises InputError beyond the table: there is no vector for a position that was never trained.
     """
     if positions.start < 0:
-        raise InputError(
+        raise MisfitError(
             f"the learned positions begin at 0, and position {positions.start} was asked for",
             hint="--align upper-left puts query 0 at position 0",
         )
     if positions.stop > len(table):
-        raise InputError(
+        raise MisfitError(
             f"the learned positions end at {len(table) - 1}, and position {positions.stop - 1} "
             "was asked for",
             hint="a learned table knows no position beyond its training: give a shorter input",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.errors import InputError
+from attn_cli.errors import MisfitError
 from attn_cli.positions.declaration import ROPE_BASE, Ingredients, Scheme
 
 Array = NDArray[Any]
@@ -29,7 +29,9 @@ class Rope:
     def check_width(self, d_k: int) -> None:
         """Raises InputError for a width that does not split into pairs."""
         if d_k % 2:
-            raise InputError(f"RoPE turns pairs of features: d_k is {d_k}, expected an even number")
+            raise MisfitError(
+                f"RoPE turns pairs of features: d_k is {d_k}, expected an even number"
+            )
 
     def angles(self, positions: Array, d_k: int) -> Array:
         """The angle in radians of every pair at every position: (n,) → (n, d_k / 2)."""

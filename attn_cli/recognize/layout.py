@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.layer import split_heads
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.roles import Roles
 from attn_cli.recognize.settings import Asked
 
@@ -44,12 +44,12 @@ def _check_axes(arrays: Three, roles: Roles) -> None:
     labels = [roles.label(role) for role in ("q", "k", "v")]
     for array, label in zip(arrays, labels, strict=True):
         if array.ndim not in (2, 3, 4):
-            raise InputError(f"{label} has shape {array.shape}: expected {_EXPECTED}")
+            raise MisfitError(f"{label} has shape {array.shape}: expected {_EXPECTED}")
     if len({array.ndim for array in arrays}) > 1:
         shapes = ", ".join(
             f"{label} {array.shape}" for array, label in zip(arrays, labels, strict=True)
         )
-        raise InputError(
+        raise MisfitError(
             f"the numbers of axes differ: {shapes}",
             hint=f"give all three as {_EXPECTED}",
         )
@@ -74,7 +74,7 @@ def _three(arrays: Three, roles: Roles, asked: Asked) -> tuple[Three, tuple[Find
         said = note("layout", f"{_all(roles)} are read as (batch, length, width)")
         return _split(arrays, roles, asked), (said,)
     if first % second:
-        raise InputError(
+        raise MisfitError(
             f"{roles.label('q')} has shape {q.shape} and {roles.label('k')} has shape {k.shape}: "
             "the first of three axes is the batch, equal in both, or the heads, of which q has a "
             "multiple of k's",
@@ -108,12 +108,12 @@ def _head_counts(q_width: int, k_width: int, roles: Roles, asked: Asked) -> tupl
 
 def _check_counts(heads: int, kv_heads: int, q_width: int, k_width: int) -> None:
     if heads % kv_heads:
-        raise InputError(
+        raise MisfitError(
             f"q is split into {heads} heads and k into {kv_heads}: the query heads must be a "
             "multiple of the key/value heads"
         )
     if heads == 1 and q_width > k_width and q_width % k_width == 0:
-        raise InputError(
+        raise MisfitError(
             f"q has width {q_width} and k has width {k_width}: q · kᵀ needs equal widths",
             hint="are they several heads side by side? then pass --heads and --kv-heads",
         )
@@ -125,7 +125,7 @@ def _fitting(role: str, width: int, other: str, other_width: int, heads: int, ro
         return heads  # split_heads says which counts work
     each = other_width // heads
     if width % each:
-        raise InputError(
+        raise MisfitError(
             f"{roles.label(other)} has width {other_width}, {heads} heads of {each}; "
             f"{roles.label(role)} has width {width}, which is no multiple of {each}",
         )
@@ -136,7 +136,7 @@ def _check_heads(arrays: Three, roles: Roles, asked: Asked) -> None:
     for name, role, array in (("heads", "q", arrays[0]), ("kv_heads", "k", arrays[1])):
         wanted = getattr(asked.choices, name)
         if wanted is not None and wanted != array.shape[1]:
-            raise InputError(
+            raise MisfitError(
                 f"{asked.origin(name)} is {wanted}, and {roles.label(role)} already has "
                 f"{array.shape[1]} heads: {roles.array(role).shape}",
                 hint="is the layout (batch, length, head, width)? then pass --layout blhd"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attn_cli.core.findings import Finding, note
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.roles import Roles
 
 
@@ -45,14 +45,14 @@ def _source(roles: Roles, second: Roles | None, *, cross: bool) -> tuple[Roles, 
 def _counts(roles: Roles, role: str, *, batch: int, keys: int) -> tuple[int, ...]:
     label, array = roles.label(role), roles.array(role)
     if array.dtype.kind not in "iuf" or array.size not in (1, batch) or array.ndim > 1:
-        raise InputError(
+        raise MisfitError(
             f"{label} has shape {array.shape} and dtype {array.dtype}: expected one whole number "
             f"for each of {batch} batch items"
         )
     values = array.reshape(-1).tolist()
     for item, value in enumerate(values):
         if not np.isfinite(value) or value != int(value) or not 0 <= value <= keys:
-            raise InputError(
+            raise MisfitError(
                 f"{label} is {value:g} at item {item}: expected a whole number from 0 to the "
                 f"{keys} keys"
             )

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 
 Array = NDArray[Any]
 Axes = tuple[str, ...]
@@ -80,7 +80,7 @@ def _does_not_fit(shape: tuple[int, ...], scores: Shape, role: str, label: str) 
         if len(axes) == len(shape) and axes != _MERGED
     ]
     full = f"({', '.join(SCORES)})"
-    return InputError(
+    return MisfitError(
         f"{label} has shape {shape}, which does not broadcast to the scores' {scores} {full}",
         hint=f"expected {' or '.join(expected)}" if expected else f"expected up to {full}",
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.settings import MaskMeans
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 
 Array = NDArray[Any]
 
@@ -59,7 +59,7 @@ def _check_values(array: Array, label: str) -> None:
     if array.dtype.kind not in "biuf":
         raise InputError(f"{label} has dtype {array.dtype}: expected bool, 0 and 1, or numbers")
     if 0 in array.shape:
-        raise InputError(f"{label} has shape {array.shape}: an axis of size 0 masks nothing")
+        raise MisfitError(f"{label} has shape {array.shape}: an axis of size 0 masks nothing")
 
 
 def _is_binary(array: Array) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.findings import Finding, note
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 
 Array = NDArray[Any]
 
@@ -32,7 +32,7 @@ def real(array: Array, label: str) -> Array:
     if array.dtype.kind not in "fiu":
         raise InputError(f"{label} has dtype {array.dtype}: expected real numbers")
     if 0 in array.shape:
-        raise InputError(
+        raise MisfitError(
             f"{label} has shape {array.shape}: an axis of size 0 leaves nothing to attend to",
             hint="give at least one token and one feature",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from attn_cli.core.settings import WeightsLayout
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.settings import Asked, option
 
 AXES: Mapping[WeightsLayout, str] = {"out-in": "(out, in)", "in-out": "(in, out)"}
@@ -44,7 +44,7 @@ def orientation(matrices: Iterable[Shaped], asked: Asked) -> WeightsLayout | Non
     decided: Shaped | None = None
     for matrix in matrices:
         if len(matrix.shape) != 2 or not matrix.possible:
-            raise InputError(
+            raise MisfitError(
                 f"{matrix.label} has shape {matrix.shape}: expected a matrix with one axis of "
                 f"{matrix.what} = {matrix.into}"
             )
@@ -69,7 +69,7 @@ def undecided(matrix: Shaped) -> InputError:
 
 def _told_wrong(matrix: Shaped, told: WeightsLayout, asked: Asked) -> InputError:
     axis = ("first", "second")[IN_AXIS[told]]
-    return InputError(
+    return MisfitError(
         f"{matrix.label} has shape {matrix.shape}, and {asked.origin('weights_layout')} says "
         f"{AXES[told]}: expected a {axis} axis of {matrix.what} = {matrix.into}"
     )
@@ -77,4 +77,4 @@ def _told_wrong(matrix: Shaped, told: WeightsLayout, asked: Asked) -> InputError
 
 def _disagree(a: Shaped, b: Shaped) -> InputError:
     ways = [f"{m.label} {m.shape} can only be {AXES[m.possible[0]]}" for m in (a, b)]
-    return InputError(f"{ways[0]}, {ways[1]}: expected one way for all of them")
+    return MisfitError(f"{ways[0]}, {ways[1]}: expected one way for all of them")

@@ -12,7 +12,11 @@ MEMORY = "memory"  # the source of arrays that a program hands over: it needs no
 
 
 class OfAnotherFile(InputError):
-    """An error that names its file already, which is not the input's."""
+    """An error that names its file already, which is not the input's; `kind` is its class."""
+
+    def __init__(self, error: InputError) -> None:
+        super().__init__(error.message, error.hint)
+        self.kind = type(error)
 
 
 @contextmanager
@@ -25,7 +29,7 @@ def speaking_of(source: str) -> Iterator[None]:
         except OfAnotherFile as error:
             named = error
     if named is not None:
-        raise InputError(named.message, named.hint) from named
+        raise named.kind(named.message, named.hint) from named
 
 
 @contextmanager
@@ -35,7 +39,7 @@ def speaking_of_another(source: str) -> Iterator[None]:
         with speaking_of(source):
             yield
     except InputError as error:
-        raise OfAnotherFile(error.message, error.hint) from error
+        raise OfAnotherFile(error) from error
 
 
 @contextmanager
@@ -47,4 +51,4 @@ def in_words_of(names: Mapping[str, str]) -> Iterator[None]:
         other = [f"{role} is {names[role]}" for role in "qkv" if names.get(role, role) != role]
         words = f"in the file, {', '.join(other)}" if other else ""
         hint = "; ".join(part for part in (error.hint, words) if part)
-        raise InputError(error.message, hint=hint) from error
+        raise type(error)(error.message, hint=hint) from error

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from attn_cli.core.findings import Finding, note
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.parameters import Kind, Parameters, Part
 from attn_cli.recognize.settings import Asked
 
@@ -64,7 +64,7 @@ def _with_counts(heads: Mapping[Part, int], asked: Asked) -> Asked:
     for name, count in counts.items():
         wanted = getattr(choices, name)
         if wanted is not None and count is not None and wanted != count:
-            raise InputError(f"{asked.origin(name)} is {wanted}, and the matrices have {count}")
+            raise MisfitError(f"{asked.origin(name)} is {wanted}, and the matrices have {count}")
     return replace(
         asked,
         choices=replace(

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from attn_cli.core.blank import blank
 from attn_cli.core.dump import Dump
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.positions import Rotation, ScoreBias
@@ -120,6 +121,16 @@ def encodings(
     if at[1] is not None:
         words += f"; x counts from {at[0].start}, the context from {at[1].start}"
     return Encodings(x, context, (note("positions", words),))
+
+
+def without_numbers(positions: Positioning) -> Positioning:
+    """The same for blank token vectors: what a formula would give is blank, a table's part is not
+    looked into."""
+    scheme = positions.scheme
+    if scheme.encode is None or positions.table is not None:
+        return positions
+    empty = replace(scheme, encode=lambda given, at, width: blank((len(at), width)))
+    return replace(positions, scheme=empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.layer import Projections
 from attn_cli.core.settings import WeightsLayout
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.layer import Layer
 from attn_cli.recognize.numbers import real
 from attn_cli.recognize.orientation import Shaped, orientation, undecided
@@ -96,7 +95,7 @@ def _shaped(
         label, shape = parameters.label(part), arrays[part, "weight"].shape
         cross = "q" not in part and d_context != d_model
         if part == "qkv" and d_model != d_context:
-            raise InputError(
+            raise MisfitError(
                 f"{label} makes q, k and v from vectors of one width, and the token vectors are "
                 f"{d_model} wide and the context {d_context}"
             )
@@ -123,7 +122,7 @@ def _assembled(
                     f"{parameters.label(part, kind)} and another bias both are {name}",
                     hint="give one of them",
                 )
-            found[name] = np.ascontiguousarray(piece)
+            found[name] = piece if piece.flags.c_contiguous else piece.copy(order="C")
     return Projections(**found)
 
 
@@ -150,7 +149,7 @@ def _check_bias(parameters: Parameters, part: Part, bias: Array, features: int |
     if features is None:
         raise InputError(f"{label} is the bias of an output projection, and there is no W_o")
     if bias.shape != (features,):
-        raise InputError(
+        raise MisfitError(
             f"{label} has shape {bias.shape}: expected ({features},), a number for each feature "
             "that its matrix makes"
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from attn_cli.core.dump import Dump
 from attn_cli.core.findings import Finding, note
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.positions.declaration import Table
 from attn_cli.recognize.listing import fit_to_print
 from attn_cli.recognize.numbers import real
@@ -79,7 +79,7 @@ def positions_table(found: FoundTable, d_model: int) -> Array:
     """The table as floats (positions, d_model); a batch axis of 1 is dropped."""
     array = found.array[0] if found.array.ndim == 3 and len(found.array) == 1 else found.array
     if array.ndim != 2 or array.shape[1] != d_model:
-        raise InputError(
+        raise MisfitError(
             f"{found.label} has shape {found.array.shape}: expected learned positions "
             f"(positions, d_model {d_model})"
         )
@@ -89,7 +89,7 @@ def positions_table(found: FoundTable, d_model: int) -> Array:
 def relative_table(found: FoundTable, heads: int) -> Array:
     """The table as floats (buckets, H)."""
     if found.array.ndim != 2 or found.array.shape[1] != heads:
-        raise InputError(
+        raise MisfitError(
             f"{found.label} has shape {found.array.shape}: expected a relative bias "
             f"(buckets, {heads} heads)",
             hint="--heads says how many there are" if found.array.ndim == 2 else "",

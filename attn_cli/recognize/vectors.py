@@ -9,14 +9,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from attn_cli.core.blank import Blank
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.layer import Origin, make_qkv, split_heads
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.layer import Layer
 from attn_cli.recognize.numbers import real
 from attn_cli.recognize.origin import speaking_of_another
 from attn_cli.recognize.parameters import Parameters
-from attn_cli.recognize.positions import Encodings, Positioning, encodings
+from attn_cli.recognize.positions import Encodings, Positioning, encodings, without_numbers
 from attn_cli.recognize.question import Question, grouped
 from attn_cli.recognize.roles import Roles
 from attn_cli.recognize.settings import Asked
@@ -111,7 +112,11 @@ def _layer(
         from attn_cli.recognize.drawn import draw_projections
 
         return draw_projections(
-            asked.choices.init, d_model=d_model, d_context=d_context, asked=asked
+            asked.choices.init,
+            d_model=d_model,
+            d_context=d_context,
+            asked=asked,
+            shapes_only=isinstance(sequences.x, Blank),
         )
     return None
 
@@ -120,6 +125,8 @@ def _encodings(sequences: Sequences, positions: Positioning, asked: Asked) -> En
     """What is added to the vectors; queries stand where --align puts them, else both from 0."""
     queries, keys = sequences.x.shape[1], sequences.attended.shape[1]
     start = keys - queries if asked.choices.align == "lower-right" else 0
+    if isinstance(sequences.x, Blank):
+        positions = without_numbers(positions)
     at = range(start, start + queries)
     if sequences.context is None:
         return encodings(positions, (sequences.x.shape[2], None), (at, None))
@@ -167,7 +174,7 @@ def token_vectors(array: Array, label: str) -> Array:
     numbers = real(array, label)
     if numbers.ndim not in (2, 3):
         hint = "4-D arrays are read as q, k and v: give them under these names"
-        raise InputError(
+        raise MisfitError(
             f"{label} has shape {array.shape}: expected token vectors, (length, d_model) or "
             "(batch, length, d_model)",
             hint=hint if array.ndim == 4 else "",
@@ -192,7 +199,7 @@ def _context(roles: Roles, second: Roles | None) -> tuple[Array | None, str, str
 
 def _check_batch(x: Array, other: Array, label: str) -> None:
     if other.shape[0] != x.shape[0]:
-        raise InputError(
+        raise MisfitError(
             f"{label} has {other.shape[0]} batch items and the token vectors have {x.shape[0]}: "
             "they must be equal"
         )
@@ -202,7 +209,7 @@ def _check_plain(sequences: Sequences, asked: Asked) -> None:
     """What only projections could make fit, or make sense of."""
     heads, kv_heads = asked.choices.heads or 1, asked.choices.kv_heads
     if kv_heads is not None and kv_heads != heads:
-        raise InputError(
+        raise MisfitError(
             f"{asked.origin('kv_heads')} is {kv_heads} and heads is {heads}: token vectors without "
             "projections have as many key/value heads as heads",
             hint="fewer key/value heads need projections (--weights, --init), or q, k and v",
@@ -215,7 +222,7 @@ def _check_plain(sequences: Sequences, asked: Asked) -> None:
                 hint="--init draws projections, --weights reads them",
             )
     if sequences.attended.shape[2] != sequences.x.shape[2]:
-        raise InputError(
+        raise MisfitError(
             f"{sequences.context_name} has vectors of width {sequences.attended.shape[2]} and the "
             f"token vectors have width {sequences.x.shape[2]}: q · kᵀ needs equal widths"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attn_cli.core.layer import working_head_counts
-from attn_cli.errors import InputError
+from attn_cli.errors import InputError, MisfitError
 from attn_cli.recognize.parameters import Part
 from attn_cli.recognize.settings import Asked
 
@@ -43,7 +43,7 @@ def widths_of(
     else:
         widths = _separate(out, labels, asked)
     if widths.heads % widths.kv_heads:
-        raise InputError(
+        raise MisfitError(
             f"the matrices make {widths.heads} query heads and {widths.kv_heads} key/value heads "
             f"of {widths.d_k}: the query heads must be a multiple of the others",
             hint="--heads says how many there are",
@@ -58,7 +58,7 @@ def default_widths(d_model: int, asked: Asked) -> Widths:
     heads = chosen.heads or 1
     kv_heads = chosen.kv_heads or heads
     if heads % kv_heads:
-        raise InputError(
+        raise MisfitError(
             f"{asked.origin('kv_heads')} is {kv_heads} and heads is {heads}: the heads must be a "
             "multiple of the key/value heads"
         )
@@ -106,7 +106,7 @@ def _of_kv(columns: int, label: str, heads: int, d_k: int, asked: Asked) -> tupl
         kv_heads = _times(columns, d_k + (d_v or d_k), f"{label} makes", "key/value heads")
     each = _each(columns, kv_heads, f"the width of {label},", asked)
     if each <= d_k:
-        raise InputError(
+        raise MisfitError(
             f"{label} makes {columns} features, {each} for each of {kv_heads} key/value heads: "
             f"expected more than their keys' d_k {d_k}"
         )
@@ -145,7 +145,7 @@ def _fused(columns: int, label: str, d_model: int, asked: Asked) -> Widths:
         kv_heads = _times(left, d_k + (d_v or d_k), f"{label} leaves", "key/value heads")
     each = _each(left, kv_heads, f"what {label} leaves for k and v,", asked)
     if each <= d_k:
-        raise InputError(
+        raise MisfitError(
             f"{label} makes {columns} features, which {heads} query heads and {kv_heads} key/value "
             f"heads of {d_k} use up: nothing is left for v"
         )
@@ -157,7 +157,7 @@ def _each(columns: int, count: int, what: str, asked: Asked) -> int:
     if columns < 1 or columns % count:
         works = working_head_counts(columns) if 0 < columns < 1 << 20 else ()
         near = sorted(sorted(works, key=lambda work: abs(work - count))[:8])
-        raise InputError(
+        raise MisfitError(
             f"{what} {columns} does not split into {count} heads of equal width",
             hint=f"these head counts work: {', '.join(map(str, near))}" if near else "",
         )
@@ -167,7 +167,7 @@ def _each(columns: int, count: int, what: str, asked: Asked) -> int:
 def _times(columns: int, each: int, what: str, of: str) -> int:
     """How often `each` goes into `columns`; InputError where it does not come out even."""
     if columns < 1 or columns % each:
-        raise InputError(
+        raise MisfitError(
             f"{what} {columns} features: expected a multiple of {each} for {of}",
             hint="--heads, --kv-heads, --d-k and --d-v say how they are split",
         )
@@ -178,7 +178,7 @@ def _check_asked(widths: Widths, asked: Asked) -> None:
     for name in ("heads", "kv_heads", "d_k", "d_v"):
         wanted, came = getattr(asked.choices, name), getattr(widths, name)
         if wanted is not None and wanted != came:
-            raise InputError(
+            raise MisfitError(
                 f"{asked.origin(name)} is {wanted}, and the matrices make {widths.heads} heads of "
                 f"{widths.d_k} and {widths.kv_heads} key/value heads of {widths.d_k} and "
                 f"{widths.d_v}"

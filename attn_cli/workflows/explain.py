@@ -17,6 +17,7 @@ from attn_cli.core.trace import Trace
 from attn_cli.errors import InputError
 from attn_cli.models import is_model
 from attn_cli.recognize.reading import Reading
+from attn_cli.workflows.one_kind import refuse_text
 from attn_cli.workflows.paper.page import Page, settled
 from attn_cli.workflows.paper.row import Row
 from attn_cli.workflows.run import RunOptions, compute, read_dump
@@ -57,11 +58,7 @@ def explain_file(
         from attn_cli.workflows.explain_model import explain_model
 
         return explain_model(dump, options)
-    if options.text is not None:
-        raise InputError(
-            f"--text is what a model reads, and {dump.source} holds none",
-            hint="its arrays are attended over as they are: leave --text away",
-        )
+    refuse_text(dump, options.text)
     if options.layer not in (None, 0):
         raise InputError(
             f"there is no layer {options.layer}: this run has 1", hint="leave --layer away"

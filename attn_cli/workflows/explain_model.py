@@ -12,12 +12,12 @@ from attn_cli.core.findings import Finding, note
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.trace import Trace
 from attn_cli.engines import ENGINES
-from attn_cli.errors import InputError
 from attn_cli.models.passage import Passage, passages
 from attn_cli.recognize.one_array import load_array
 from attn_cli.workflows.explain import ExplainOptions, Worked, explanation, work_out
 from attn_cli.workflows.layers import trace_in_model
 from attn_cli.workflows.model_reading import ModelReading, read_model
+from attn_cli.workflows.one_kind import refuse_files
 from attn_cli.workflows.selection import checked
 
 DTYPE = "float64"
@@ -29,9 +29,7 @@ def explain_model(dump: Dump, options: ExplainOptions) -> Explanation:
 
     The layers before it are run as ever. Raises InputError as reading a model does.
     """
-    for name in ("context", "weights"):
-        if getattr(options, name) is not None:
-            raise InputError(f"--{name} is for token vectors: a model has all that it needs")
+    refuse_files(context=options.context, weights=options.weights)
     reading = read_model(dump, options.choices, options.text)
     layers = reading.model.config.layers
     (layer,) = checked("layer", "--layer", (options.layer or 0,), layers)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from attn_cli.core.draws import normal
 from attn_cli.core.dump import Dump
 from attn_cli.core.memory import available_bytes, size
+from attn_cli.core.settings import Choices
 from attn_cli.errors import InputError
 
 MADE = "generated"
@@ -61,3 +63,14 @@ def generated(
         dtypes=dict.fromkeys(arrays, "float64"),
         sha256="",
     )
+
+
+def from_shape(text: str, choices: Choices, seed: int) -> tuple[Dump, Choices]:
+    """The dump of --shape, and the choices that are left: it has its sizes and its layout.
+
+    Raises InputError for --layout, which is of a file.
+    """
+    if choices.layout is not None:
+        raise InputError("--layout is of a file: --shape is batch,heads,length,d_k")
+    dump = generated(parse_shape(text), kv_heads=choices.kv_heads, d_v=choices.d_v, seed=seed)
+    return dump, replace(choices, kv_heads=None, d_v=None, seed=None, layout="bhld")

@@ -26,6 +26,7 @@ from attn_cli.core.settings import (
     WeightsLayout,
 )
 from attn_cli.core.trace import Trace
+from attn_cli.engines import ENGINES
 from attn_cli.errors import InputError
 from attn_cli.masks.base import And
 from attn_cli.masks.expression import conjunction, parse
@@ -35,7 +36,6 @@ from attn_cli.recognize.from_memory import dump_from
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.workflows.run import RunOptions, compute
-from attn_cli.workflows.stages import known_stages
 
 
 def run(
@@ -72,18 +72,19 @@ def run(
     AttentionInputs, which take `mask`, `scale`, `softcap` and `align` alone. Arrays may be NumPy's
     or tensors. `mask` is an expression ("causal & window(4)"), or several that all must hold.
     `weights` brings a layer's projections, as a path or a mapping such as a state_dict; the other
-    names are those of the options. `keep` names the stages to hold, None all of them. Raises
-    AttnError for impossible input.
+    names are those of the options. `keep` names the stages to hold, None all that the engine
+    shows. Raises AttnError for impossible input.
 
     >>> trace = run([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]], mask="causal")
     >>> trace["weights"].round(5)[0, 0].tolist()
     [[1.0, 0.0, 0.0], [0.26894, 0.73106, 0.0], [0.27407, 0.27407, 0.45186]]
     """
     choices = _choices(dict(locals()))
-    reading = _read(inputs, choices, weights)
+    reading = read_given(inputs, choices, weights)
     checks = RunChecks(reading.inputs, file_precision=reading.summary.precision)
     options = RunOptions(choices=choices, engine=engine, dtype=dtype, device=device)
-    wanted = known_stages(reading.inputs) if keep is None else frozenset(keep)
+    every = ENGINES[engine].can.known(reading.inputs)
+    wanted = every if keep is None else frozenset(keep)
     return compute(reading, options, checks, keep=wanted)
 
 
@@ -97,14 +98,15 @@ def _choices(given: Mapping[str, Any]) -> Choices:
     )
 
 
-def _read(inputs: Any, choices: Choices, weights: Any) -> Reading:
+def read_given(inputs: Any, choices: Choices, weights: Any = None) -> Reading:
+    """What `run` takes, understood."""
     if isinstance(inputs, AttentionInputs):
         if weights is not None:
             raise InputError(
                 "AttentionInputs have their q, k and v already: weights was given",
                 hint="give token vectors, or AttentionInputs with an origin",
             )
-        return _given(inputs, choices)
+        return reading_of(inputs, choices)
     dump = _dump(inputs)
     if is_model(dump):
         raise InputError(
@@ -120,7 +122,7 @@ def _dump(given: Any) -> Dump:
     return formats.read(fspath(given)) if isinstance(given, (str, PathLike)) else dump_from(given)
 
 
-def _given(inputs: AttentionInputs, choices: Choices) -> Reading:
+def reading_of(inputs: AttentionInputs, choices: Choices) -> Reading:
     """AttentionInputs as they are, with a mask, scale or softcap put over them."""
     unused = [
         field.name

@@ -11,6 +11,7 @@ from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.model_results import ModelTrace
 from attn_cli.core.settings import Choices, Scale
 from attn_cli.core.trace import Trace
+from attn_cli.engines import ENGINES
 from attn_cli.errors import InputError
 from attn_cli.models import is_model
 from attn_cli.models.passage import Passage, passages
@@ -19,7 +20,6 @@ from attn_cli.workflows.layers import trace_in_model
 from attn_cli.workflows.model_reading import ModelReading, read_model
 from attn_cli.workflows.predictions import predictions, said_of_logits
 from attn_cli.workflows.run import RunOptions, compute
-from attn_cli.workflows.stages import known_stages
 
 
 def run_model(
@@ -66,7 +66,9 @@ def _layers(reading: ModelReading, options: RunOptions) -> list[tuple[Passage, T
 
     def attend(number: int, inputs: AttentionInputs) -> Trace:
         checks = RunChecks(inputs, file_precision=reading.summary.precision)
-        return compute(reading.layer(inputs), options, checks, keep=known_stages(inputs))
+        return compute(
+            reading.layer(inputs), options, checks, keep=ENGINES[options.engine].can.known(inputs)
+        )
 
     layers = passages(
         reading.model,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 
@@ -65,7 +66,7 @@ def _positions() -> Iterator[Entry]:
 
 def _engines() -> Iterator[Entry]:
     for name, target in ENGINES.entries.items():
-        yield Entry(name, _first_line(target).split(": ", 1)[-1])
+        yield Entry(name, _told(target).split(": ", 1)[-1])
 
 
 def _statistics() -> Iterator[Entry]:
@@ -91,15 +92,33 @@ def _stages() -> Iterator[Entry]:
         yield Entry(name, f"{STAGES[name]} (in files also {', '.join(others)})")
 
 
+def _told(target: str) -> str:
+    """The docstring below the attribute of "module:attribute", or else that of the module."""
+    tree, attribute = _parsed(target), target.split(":")[1]
+    for node, below in itertools.pairwise(tree.body):
+        match node, below:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(told))),
+            ) if name == attribute:
+                return told.split("\n")[0].rstrip(".")
+    return _first_line(target)
+
+
 def _first_line(target: str) -> str:
-    """What the module of "module:attribute" says it is, read without importing it.
+    """What the module of "module:attribute" says it is."""
+    return (ast.get_docstring(_parsed(target)) or "").split("\n")[0].rstrip(".")
+
+
+def _parsed(target: str) -> ast.Module:
+    """The module of "module:attribute", read without importing it.
 
     Importing an engine or a reader may load torch, which a list has no need of.
     """
     module = target.split(":")[0]
     spec = find_spec(module)
     source = getattr(spec and spec.loader, "get_source", lambda _: None)(module) or ""
-    return (ast.get_docstring(ast.parse(source)) or "").split("\n")[0].rstrip(".")
+    return ast.parse(source)
 
 
 KINDS: Mapping[str, Callable[[], Iterator[Entry]]] = {

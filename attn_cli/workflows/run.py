@@ -27,8 +27,9 @@ from attn_cli.recognize import understand
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.stats import STATISTICS
+from attn_cli.workflows.one_kind import refuse_text
 from attn_cli.workflows.selection import Selection, checked, narrowed, select
-from attn_cli.workflows.stages import check_stages, taken_stages
+from attn_cli.workflows.stages import check_stages, not_shown, taken_stages
 from attn_cli.workflows.tables import head_rows, listed_rows, shown_rows
 from attn_cli.workflows.views import ViewBuilder
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 PARTS = ("shapes", "weights", "rows", "heads", "findings", "values", "predictions")
 DEFAULT_PARTS = frozenset(PARTS) - {"values"}
+ROW_PARTS = frozenset({"weights", "rows", "heads"})  # what an engine without weights lacks
 TOP = 5  # best keys of each row
 
 
@@ -88,11 +90,7 @@ def run_file(
 
 def _check_no_model(dump: Dump, options: RunOptions) -> None:
     """InputError for what only a model has."""
-    if options.text is not None:
-        raise InputError(
-            f"--text is what a model reads, and {dump.source} holds none",
-            hint="its arrays are attended over as they are: leave --text away",
-        )
+    refuse_text(dump, options.text)
     checked("layer", "--layer", options.layers_shown, 1)
     if "predictions" in options.parts and not options.parts >= DEFAULT_PARTS:  # asked for by name
         raise InputError(f"{dump.source} holds no model, so nothing is predicted")
@@ -181,36 +179,45 @@ def compute(
     if views is not None and "weights" in options.parts:
         watchers["weights"].append(views)
     wanted = keep | frozenset(options.values)
+    can = ENGINES[options.engine].can
     if options.save is not None:
-        wanted |= taken_stages(inputs)
+        wanted |= taken_stages(inputs) & can.shows(inputs)
     check_stages(inputs, wanted)
+    rows = "weights" in can.shows(inputs) or bool(_named(options) & ROW_PARTS)
     ask = Ask(
         keep=wanted,
         watch=watchers,
-        stats=[STATISTICS[name] for name in STATISTICS],
-        top=TOP,
-        cosine=True,
+        stats=[STATISTICS[name] for name in STATISTICS] if rows else (),
+        top=TOP if rows else 0,
+        cosine=rows,
         dtype=options.dtype,
         device=options.device,
         progress=progress,
     )
     trace = engine_for(ask, options.engine, inputs).run(inputs, ask)
+    said = (*not_shown(options.engine, can, inputs), *trace.findings, *checks.findings(trace))
+    made_from = dataclasses.replace(
+        trace.provenance, input_sha256=reading.summary.sha256, seed=reading.settings.seed
+    )
     return dataclasses.replace(
         trace,
         shapes=_with_hidden_counts(trace.shapes, reading, checks.hidden),
-        provenance=dataclasses.replace(
-            trace.provenance,
-            input_sha256=reading.summary.sha256,
-            seed=reading.settings.seed,
-        ),
-        findings=(*reading.findings, *checks.findings(trace)),
+        provenance=made_from,
+        findings=(*reading.findings, *said),
     )
+
+
+def _named(options: RunOptions) -> frozenset[str]:
+    """The parts that were asked for by name; none where it is the whole screen, or JSON."""
+    return frozenset() if options.parts >= DEFAULT_PARTS else options.parts
 
 
 def engine_for(ask: Ask, name: str, inputs: AttentionInputs) -> Engine:
     """The engine called `name`; raises where it cannot do what is asked or has no room for it."""
     engine = ENGINES[name]
-    require(engine, ask, others=lambda: [ENGINES[other] for other in ENGINES if other != name])
+    require(
+        engine, inputs, ask, others=lambda: [ENGINES[other] for other in ENGINES if other != name]
+    )
     require_dense(
         inputs.shape,
         copies=engine.can.copies,
@@ -242,7 +249,7 @@ def _result(
     views: ViewBuilder,
 ) -> RunResult:
     inputs = reading.inputs
-    every = options.all_rows
+    every, rows = options.all_rows, bool(trace.stats)
     return RunResult(
         input=reading.summary,
         settings=reading.settings,
@@ -250,21 +257,24 @@ def _result(
         dtype=options.dtype,
         device=options.device,
         shapes=trace.shapes,
-        rows=listed_rows(inputs, trace, selection, every=every) if "json" in options.parts else (),
-        rows_total=len(selection.pairs) * len(selection.queries),
-        shown_rows=shown_rows(inputs, trace, selection, every=every)
-        if "rows" in options.parts
+        rows=listed_rows(inputs, trace, selection, every=every)
+        if rows and "json" in options.parts
         else (),
-        heads=head_rows(trace, selection),
+        rows_total=len(selection.pairs) * len(selection.queries) if rows else 0,
+        shown_rows=shown_rows(inputs, trace, selection, every=every)
+        if rows and "rows" in options.parts
+        else (),
+        heads=head_rows(trace, selection) if rows else (),
         views=tuple(views.views),
-        views_left_out=len(selection.pairs) - len(selection.drawn),
+        views_left_out=len(selection.pairs) - len(selection.drawn) if views.views else 0,
         findings=trace.findings,
         values={name: narrowed(trace.stages[name], selection.axes) for name in options.values},
         trace=trace,
         labels=inputs.labels,
-        fine=fine(trace.findings),
+        fine=fine(trace.findings, sums=rows),
         sum_tolerance=_sum_tolerance(inputs, options.dtype),
         chosen=selection.axes,
+        masked=inputs.masks,
     )
 
 

@@ -22,6 +22,7 @@ from attn_cli.models.toy import Model
 from attn_cli.recognize.one_array import load_array
 from attn_cli.workflows.layers import in_model
 from attn_cli.workflows.model_reading import read_model
+from attn_cli.workflows.one_kind import refuse_files
 from attn_cli.workflows.predictions import predictions, said_of_logits
 from attn_cli.workflows.run import RunOptions, run_reading
 from attn_cli.workflows.selection import checked
@@ -80,9 +81,7 @@ def _layer_options(options: RunOptions, *, shown: bool) -> RunOptions:
 
 
 def _check_options(options: RunOptions, shown: tuple[int, ...]) -> None:
-    for name in ("context", "weights"):
-        if getattr(options, name) is not None:
-            raise InputError(f"--{name} is for token vectors: a model has all that it needs")
+    refuse_files(context=options.context, weights=options.weights)
     if options.save is None:
         return
     if len(shown) > 1:

@@ -25,7 +25,8 @@ def check_destination(path: str, *, force: bool) -> None:
 
 
 def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> None:
-    """Every stage with its axes and precision, lse, masks, settings and tokens, or nothing.
+    """Every stage that the engine shows with its axes and precision, lse, masks, settings and
+    tokens, or nothing.
 
     With them lies what q, k and v are made of where they are not given: projections, the second
     sequence, tables of positions. So the file read again gives the same stages.
@@ -34,7 +35,8 @@ def save_trace(path: str, reading: Reading, trace: Trace, *, force: bool) -> Non
     taken = taken_stages(inputs)  # what --values asked for beyond them is a copy
     stages = {name: stage for name, stage in trace.stages.items() if name in taken}
     arrays: dict[str, Array] = {name: stage.array for name, stage in stages.items()}
-    arrays["lse"] = trace.lse
+    if trace.lse is not None:
+        arrays["lse"] = trace.lse
     if inputs.mask is not None:
         arrays["mask"] = _smallest(inputs.keep())
     if inputs.query_lengths is not None:

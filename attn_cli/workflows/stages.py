@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from attn_cli.core.engine import Capabilities
+from attn_cli.core.findings import Finding, note
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.recorder import sources
 from attn_cli.core.registry import unknown_name
-from attn_cli.core.steps import steps
+from attn_cli.core.steps import sources, steps
 from attn_cli.core.trace import ALL_STAGES, MODEL_STAGES
 from attn_cli.errors import InputError
 
@@ -18,6 +21,18 @@ def taken_stages(inputs: AttentionInputs) -> frozenset[str]:
 def known_stages(inputs: AttentionInputs) -> frozenset[str]:
     """Every stage that a run on `inputs` can give, with those that equal the one before them."""
     return frozenset(sources(inputs, taken_stages(inputs)))
+
+
+def not_shown(engine: str, can: Capabilities, inputs: AttentionInputs) -> Iterator[Finding]:
+    """A note on the steps that an engine takes and does not show, and what is missing with them."""
+    hidden = taken_stages(inputs) - can.shows(inputs)
+    if hidden:
+        names = ", ".join(name for name in ALL_STAGES if name in hidden)
+        rows = "" if "weights" not in hidden else ", so there are no weights, rows and heads to see"
+        yield note(
+            "not-shown",
+            f"engine {engine} does not show {names}{rows}; --engine numpy or torch does",
+        )
 
 
 def check_stages(inputs: AttentionInputs, wanted: frozenset[str]) -> None:

@@ -136,6 +136,6 @@ def test_a_bias_five_percent_off_is_found_where_it_is_added(
 
 
 def test_no_false_alarm_in_hundreds_of_stages_of_layers() -> None:
-    verdicts, alarms = count(24, seed=3, longest=12, layers=True)
+    verdicts, alarms = count(32, seed=3, longest=12, layers=True)
     assert sum(verdicts.values()) >= 300
     assert alarms == []

@@ -21,7 +21,7 @@ from attn_cli.errors import InputError
 from attn_cli.models.passage import passages
 from attn_cli.models.toy import Model, model_from
 from attn_cli.models.vocabulary import read_words
-from tests.agreement.holding import Oracle, assert_stages_agree, run
+from tests.agreement.holding import STEPWISE, Oracle, assert_stages_agree, run
 
 Array = NDArray[Any]
 SAMPLES = Path(__file__).parents[2] / "sample_inputs"
@@ -100,7 +100,7 @@ def test_the_last_letter_looks_at_what_followed_it_and_predicts_it(
     assert len(seen) == 8 * 7
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 def test_the_first_layer_looks_at_the_position_before(engine: str) -> None:
     text = np.random.default_rng(5).choice(list(LETTERS), POSITIONS)
     (first, _), _ = induction(text.tolist(), engine)
@@ -134,7 +134,7 @@ def test_beyond_its_positions_it_says_so() -> None:
 TEXTS = {"induction": "a b c d a b h a", "sentence_model": "我喜欢苹果。你吃香蕉"}
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 @pytest.mark.parametrize("name", TEXTS)
 def test_an_engine_agrees_on_every_stage_of_every_layer(name: str, engine: str) -> None:
     for inputs, _ in layers(name, TEXTS[name]):

@@ -9,8 +9,8 @@ import pytest
 from attn_cli.core.inputs import Array, AttentionInputs
 from attn_cli.core.rounding import round_to
 from attn_cli.core.trace import STAGES, Trace
-from attn_cli.engines import ENGINES
 from tests.agreement.holding import (
+    STEPWISE,
     Oracle,
     assert_stages_agree,
     assert_statistics_agree,
@@ -38,7 +38,7 @@ def different(oracle: Oracle, trace: Trace, dtype: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_a_scale_one_percent_off_is_found_where_it_is_applied(
     engine: str, dtype: str, inputs: AttentionInputs, oracle: Oracle

@@ -10,8 +10,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.engines import ENGINES
-from tests.agreement.holding import run
+from tests.agreement.holding import STEPWISE, run
 from tests.agreement.samples import MASK_SAMPLES, SAMPLES, masked_sample
 
 # What PyTorch's function knows nothing of.
@@ -26,7 +25,7 @@ def sdpa(inputs: AttentionInputs, **more: Any) -> Any:
     ).numpy()
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 @pytest.mark.parametrize("sample", [name for name in SAMPLES if name not in BEYOND])
 def test_the_context_is_what_sdpa_returns(engine: str, sample: str) -> None:
     inputs = SAMPLES[sample]()
@@ -37,7 +36,7 @@ def test_the_context_is_what_sdpa_returns(engine: str, sample: str) -> None:
     np.testing.assert_allclose(run(engine, inputs)["context"], expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 @pytest.mark.parametrize("text", TEXTS)
 def test_boolean_masks_mean_what_sdpa_means(engine: str, text: str) -> None:
     """True = may attend; rows that see nothing are 0 on both sides."""
@@ -46,7 +45,7 @@ def test_boolean_masks_mean_what_sdpa_means(engine: str, text: str) -> None:
     np.testing.assert_allclose(run(engine, inputs)["context"], expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 @pytest.mark.parametrize("queries", [5, 7, 9])
 def test_is_causal_is_causal_aligned_upper_left(engine: str, queries: int) -> None:
     inputs = masked_sample("causal", queries, 0)

@@ -44,15 +44,29 @@ def test_folder_has_one_registry(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_file_that_defines_an_entry_is_registered(folder: str) -> None:
+def test_every_entry_that_a_file_defines_is_registered(folder: str) -> None:
+    """Also where one file defines several: no attribute is left out, none is named twice."""
     attributes = {attribute for _, attribute in targets(folder)}
-    defining = {
-        f"attn_cli.{folder}.{path.stem}"
+    defined = {
+        (f"attn_cli.{folder}.{path.stem}", name)
         for path in (PACKAGE / folder).glob("*.py")
         if path.stem != "__init__"
-        and attributes.intersection(top_level_names(path.read_text(encoding="utf-8")))
+        for name in attributes.intersection(top_level_names(path.read_text(encoding="utf-8")))
     }
-    assert defining == {module for module, _ in targets(folder)}
+    assert defined == set(targets(folder))
+
+
+def test_no_sibling_of_an_engine_is_left_out() -> None:
+    for module, attribute in targets("engines"):
+        names = vars(importlib.import_module(module))
+        alike = {name for name, value in names.items() if type(value) is type(names[attribute])}
+        assert {(module, name) for name in alike} <= set(targets("engines"))
+
+
+def test_an_engine_has_the_name_it_is_registered_under() -> None:
+    (registry,) = registries("engines")
+    for name in registry:
+        assert getattr(registry[name], "name", None) == name
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

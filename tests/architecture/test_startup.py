@@ -50,8 +50,14 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["mask", "causal & random(2)"],
         ["mask", "padding(3, 5)", "--as", "sdpa,mha,flex,hf"],
         ["run", MODEL, "--text", "a b a"],
+        ["diff", "numpy-vs-numpy@float32", SAMPLE],
         ["explain", SAMPLE, "--query", "2"],
+        ["check", "shapes", "--d-model", "64", "--heads", "4", "--mask", "causal"],
+        ["check", "shapes", SAMPLE, "--json"],
+        ["check", "shapes", MODEL],
         ["explain", MODEL, "--text", "a b a", "--query", "2", "--json"],
+        ["check", "edges", "--list"],
+        ["check", "edges", "--engine", "numpy", "--kind", "sinks"],
     ],
     ids=" ".join,
 )
@@ -63,7 +69,13 @@ def test_torch_is_not_loaded(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["run", "--help"], ["explain", "--help"], ["mask", "--help"]],
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["explain", "--help"],
+        ["mask", "--help"],
+        ["check", "shapes", "--help"],
+    ],
     ids=" ".join,
 )
 def test_help_loads_no_numpy(arguments: list[str]) -> None:

@@ -7,7 +7,7 @@ import re
 from tests.docs.refresh_examples import ROOT, blocks
 
 TEXT = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
-PLANNED = TEXT.index("## 11. Planned places")
+PLANNED = TEXT.index("## 12. Planned places")
 
 
 def test_the_house_is_as_it_is_drawn() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import attn_cli
 from attn_cli.core.trace import Trace
-from attn_cli.engines import ENGINES
+from tests.agreement.holding import STEPWISE
 
 Array = NDArray[Any]
 
@@ -31,7 +31,7 @@ def module(seed: int, d_model: int, heads: int, **more: Any) -> torch.nn.Multihe
     return made
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_state_dict_of_multihead_attention(engine: str, causal: bool, bias: bool) -> None:

@@ -9,7 +9,12 @@ import typer
 from attn_cli.commands.options import EXIT_CODES
 
 # A check is a module with `register(group)`.
-CHECKS: dict[str, str] = {}
+CHECKS: dict[str, str] = {
+    "edges": "attn_cli.commands.check.edges",
+    "grads": "attn_cli.commands.check.grads",
+    "shapes": "attn_cli.commands.check.shapes",
+    "numerics": "attn_cli.commands.check.numerics",
+}
 
 HELP = "Checks: do shapes fit, do the edge cases hold, are gradients and numbers sound?"
 

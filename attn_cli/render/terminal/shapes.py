@@ -23,17 +23,17 @@ def shapes(steps: Sequence[StageShape], screen: Screen) -> Text:
     columns = [
         Column("stage", [screen.text(name, "bold") for name, _ in merged], "left"),
         how,
-        *(_axis(axis, merged) for axis in AXES if any(axis in step.axes for step in steps)),
-        Column("width", [_width(*line) for line in merged], "left"),
+        *axis_columns([step for _, step in merged]),
+        Column("width", [width_cell(*line) for line in merged], "left"),
     ]
     dtypes = {step.dtype for step in steps}
     if len(dtypes) > 1:
         columns.append(Column("dtype", [screen.text(step.dtype) for _, step in merged], "left"))
-    folded = Layout(_folded(columns, screen.width, gap=2), gap=2)
-    return table([Layout(columns, gap=3), Layout(columns, gap=2), folded], screen)
+    narrow = Layout(folded(columns, screen.width, gap=2), gap=2)
+    return table([Layout(columns, gap=3), Layout(columns, gap=2), narrow], screen)
 
 
-def _folded(columns: Sequence[Column], width: int, *, gap: int) -> list[Column]:
+def folded(columns: Sequence[Column], width: int, *, gap: int) -> list[Column]:
     """The columns with long formulas (the second) broken at blanks into lines below each other."""
     others = sum(column.width for column in columns) - columns[1].width
     room = max(width - others - gap * (len(columns) - 1), LEAST_FORMULA)
@@ -67,12 +67,18 @@ def _alike(k: StageShape, v: StageShape) -> bool:
     return v.stage == "v" and (k.shape, k.dtype, k.formula) == (v.shape, v.dtype, v.formula)
 
 
-def _axis(axis: str, merged: Sequence[tuple[str, StageShape]]) -> Column:
-    sizes = [dict(zip(step.axes, step.shape, strict=True)).get(axis) for _, step in merged]
-    return Column(axis, [Text("" if size is None else str(size)) for size in sizes])
+def axis_columns(steps: Sequence[StageShape]) -> list[Column]:
+    """One column an axis that some step has, with its size in each."""
+    named = [dict(zip(step.axes, step.shape, strict=True)) for step in steps]
+    return [
+        Column(axis, [Text(str(sizes[axis]) if axis in sizes else "") for sizes in named])
+        for axis in AXES
+        if any(axis in sizes for sizes in named)
+    ]
 
 
-def _width(name: str, step: StageShape) -> Text:
+def width_cell(name: str, step: StageShape) -> Text:
+    """The axes that have no column of their own, with their names."""
     cell = Text()
     for axis, size in zip(step.axes, step.shape, strict=True):
         if axis not in AXES:

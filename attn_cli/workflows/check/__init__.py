@@ -1,1 +1,1 @@
-"""The workflows of attn check, one a check."""
+"""The checks, one a file: arguments in, result out; no screen and no exit code."""

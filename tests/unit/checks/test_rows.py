@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attn_cli.checks.rows import row_findings, sum_tolerance
+from attn_cli.checks.rows import EmptyWatch, row_findings, sum_tolerance
 from attn_cli.core.findings import Place
 from attn_cli.core.inputs import AttentionInputs, Labels
 from attn_cli.masks.padding import Padding
@@ -134,7 +134,7 @@ def test_rows_that_do_not_sum_to_1() -> None:
     inputs = drawn(3)
     trace = run("numpy", inputs)
     trace.stats["sum"][0, 1, 2] = 0.7
-    found = the(tuple(row_findings(inputs, trace)), "row-sum")
+    found = the(tuple(row_findings(inputs, trace, EmptyWatch())), "row-sum")
     assert found.severity == "error"
     assert found.message == (
         "1 row of weights does not sum to 1 (worst: 0.700000): head 1, query 2"
@@ -146,9 +146,9 @@ def test_rows_that_do_not_sum_to_1() -> None:
 def test_the_tolerance_of_a_sum_is_a_few_eps(dtype: str, off: float) -> None:
     inputs = drawn(3)
     trace = run("numpy", inputs, dtype)
-    assert "row-sum" not in [f.code for f in row_findings(inputs, trace)]
+    assert "row-sum" not in [f.code for f in row_findings(inputs, trace, EmptyWatch())]
     trace.stats["sum"][0, 0, 0] = 1 + off
-    assert "row-sum" in [f.code for f in row_findings(inputs, trace)]
+    assert "row-sum" in [f.code for f in row_findings(inputs, trace, EmptyWatch())]
     assert sum_tolerance(dtype, 5) < off
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from attn_cli.core.findings import Place
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.engines import ENGINES
+from tests.agreement.holding import STEPWISE
 from tests.agreement.samples import built, drawn
 from tests.unit.checks.checking import codes, findings, the
 
@@ -22,7 +22,7 @@ def large() -> AttentionInputs:
     return AttentionInputs(q, k, np.ones((2, 2, 4, 1)), q_offset=None)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 def test_what_would_overflow_the_files_precision(engine: str) -> None:
     found = the(findings(large(), engine=engine, file_precision="float16"), "float16-overflow")
     assert found.severity == "warning"
@@ -50,7 +50,7 @@ def normal(d_k: int, **more: object) -> AttentionInputs:
 
 
 @pytest.mark.parametrize("d_k", [8, 64, 128])
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", STEPWISE)
 def test_a_missing_scale_is_noticed(engine: str, d_k: int) -> None:
     found = the(findings(normal(d_k, scale=1.0), engine=engine), "scale-missing")
     assert found.severity == "note"

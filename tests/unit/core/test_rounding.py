@@ -91,7 +91,18 @@ def test_an_ulp_of_bfloat16_is_the_next_number_that_torch_knows() -> None:
     np.testing.assert_array_equal(precision("bfloat16").ulp(values.float().numpy()), expected)
 
 
-@pytest.mark.parametrize("name", list(PRECISIONS))
+def test_tf32_keeps_ten_bits_behind_the_point_and_ties_go_to_even() -> None:
+    step = 2.0**-10
+    given = np.array([1 + step, 1 + step / 2, 1 + 1.5 * step, -(1 + 0.75 * step), 0.0, np.inf])
+    rounded = round_to(given, "tf32")
+    assert rounded.dtype == np.float32
+    expected = [1 + step, 1.0, 1 + 2 * step, -(1 + step), 0.0, np.inf]
+    np.testing.assert_array_equal(rounded, expected)
+    assert np.isnan(round_to(np.array([np.nan]), "tf32")).all()
+    assert precision("tf32").eps == step
+
+
+@pytest.mark.parametrize("name", [name for name in PRECISIONS if name != "tf32"])
 def test_limits_are_those_of_torch(name: str) -> None:
     limits, ours = torch.finfo(getattr(torch, name)), precision(name)
     assert ours.largest == limits.max

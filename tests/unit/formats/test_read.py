@@ -89,13 +89,13 @@ def test_missing_folder_is_said(put: Put, missing: str) -> None:
 
 
 def test_directory_lists_what_can_be_read_in_it(put: Put) -> None:
-    folder = Path(put("b.npy", ROWS)).parent
+    folder = Path(put("b.npz", ROWS)).parent
     put("a.json", ROWS)
     put("notes.txt", ROWS)
     with pytest.raises(InputError) as caught:
         read(str(folder))
     assert caught.value.message == f"{folder}: is a directory"
-    assert caught.value.hint == "it holds 'a.json', 'b.npy'"
+    assert caught.value.hint == "it holds 'a.json', 'b.npz'"
 
 
 def test_unknown_suffix_lists_the_known(put: Put) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attn_cli.commands.options import indices, names, scale_factor
+from attn_cli.commands.arguments import indices, names, scale_factor
 from attn_cli.errors import InputError
 
 

@@ -1,0 +1,40 @@
+"""Suite: makes the cases, and holds subjects against them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attn_cli.checks.edges import KINDS, OF_ONE_PRECISION
+from attn_cli.checks.edges.case import Case, Subject
+from attn_cli.checks.edges.judging import judge
+from attn_cli.checks.edges.making import Making
+from attn_cli.checks.edges.right import right_of
+from attn_cli.core.results_edges import Judgement
+
+DEFAULT_DTYPE = "float64"
+
+
+def make_cases(kind: str, *, dtype: str | None = None, seed: int = 0) -> list[Case]:
+    """The cases of one kind: in `dtype`, or float64, but for the kinds about one precision.
+
+    Those have no cases in another precision that is asked for.
+    """
+    own = kind if kind in OF_ONE_PRECISION else None
+    if own is not None and dtype not in (None, own):
+        return []
+    return list(KINDS[kind](Making(kind, own or dtype or DEFAULT_DTYPE, seed)))
+
+
+def hold(
+    cases: Sequence[Case], subjects: Sequence[Subject]
+) -> Iterator[tuple[Case, Subject, Judgement]]:
+    """Every subject on every case; what is right is found once a case, before any subject runs."""
+    for case in cases:
+        right = right_of(case)
+        for subject in subjects:
+            yield case, subject, judge(case, subject, right)
+
+
+def meaning(kind: str) -> str:
+    """What the cases of a kind ask, in one line."""
+    return (KINDS[kind].__doc__ or "").strip().splitlines()[0]

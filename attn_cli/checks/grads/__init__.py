@@ -1,0 +1,1 @@
+"""Gradients: autograd beside finite differences, for any differentiable attention."""

@@ -1,0 +1,155 @@
+"""attn check edges: boundary cases by kind, on attn's engines."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attn_cli.commands import arguments as a
+from attn_cli.commands import options as o
+from attn_cli.commands.output import Progress, encoding, write
+from attn_cli.errors import ExitCode
+
+if TYPE_CHECKING:
+    from attn_cli.core.results_edges import EdgesResult
+    from attn_cli.workflows.check.edges import EdgesOptions
+
+HELP = (
+    "Hold engines against boundary cases: one token, empty rows, NaN behind a mask, grouped heads, "
+    "huge scores, odd memory layouts, ..."
+)
+EXAMPLES = (
+    "Examples:",
+    "attn check edges",
+    "attn check edges --engine numpy --kind empty-row,sinks",
+    "attn check edges --engine torch --case empty-row/causal-lower-right",
+    "attn check edges --list --kind huge-scores",
+)
+EXIT_CODES = (
+    "Exit codes: 0 all passed (what is not supported is counted), 1 a case failed, 2 cannot run, "
+    "3 nothing was supported, 130 interrupted."
+)
+Engines = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="LIST",
+        help="Whom to hold, e.g. numpy,sdpa; attn's own, numpy and torch, without it.",
+        rich_help_panel=o.COMPUTING,
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Precision of every case: float64, float32, float16, bfloat16. Without it float64, "
+        "and for the kinds about float16 and bfloat16 those.",
+        rich_help_panel=o.COMPUTING,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Of the drawn numbers; 0 without it.", rich_help_panel=o.COMPUTING
+    ),
+]
+Kinds = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="LIST",
+        help="Only these kinds, e.g. empty-row,sinks.",
+        rich_help_panel=o.COMPUTING,
+    ),
+]
+OneCase = Annotated[
+    str | None,
+    typer.Option(
+        "--case",
+        metavar="KIND/NAME",
+        help="One case in full: inputs, mask, what is right, what came.",
+        rich_help_panel=o.COMPUTING,
+    ),
+]
+Known = Annotated[
+    bool,
+    typer.Option(
+        "--list",
+        metavar="",
+        help="Print the kinds, or with --kind the cases of these, and exit.",
+        rich_help_panel=o.SHOWING,
+    ),
+]
+
+
+def register(group: typer.Typer) -> None:
+    """Adds the check to the group."""
+    group.command("edges", help=HELP, epilog="\n\n".join([*EXAMPLES, EXIT_CODES]))(edges)
+
+
+def edges(
+    *,
+    engine: Engines = None,
+    kind: Kinds = None,
+    case: OneCase = None,
+    dtype: Dtype = None,
+    seed: Seed = None,
+    json: o.Json = False,
+    known: Known = False,
+) -> int:
+    """Parses what was asked for, holds the engines against it and shows how they did."""
+    from attn_cli.checks.edges import KINDS
+    from attn_cli.engines import ENGINES
+    from attn_cli.workflows.check.edges import EdgesOptions
+
+    kinds = a.names(kind, "kind", tuple(KINDS))
+    if known:
+        return _list(kinds, json=json)
+    engines = a.names(engine, "engine", tuple(ENGINES))
+    options = EdgesOptions(engines=engines, kinds=kinds, case=case, dtype=dtype, seed=seed or 0)
+    result = _result(options)
+    _present(result, json=json)
+    if result.number("failed"):
+        return ExitCode.DIFFERS
+    return ExitCode.OK if result.number("passed") else ExitCode.UNDECIDED
+
+
+def _result(options: EdgesOptions) -> EdgesResult:
+    from attn_cli.workflows.check.edges import edges as hold
+
+    progress = Progress()
+    try:
+        return hold(options, progress=progress)
+    finally:
+        progress.clear()
+
+
+def _present(result: EdgesResult, *, json: bool) -> None:
+    if json:
+        from attn_cli.render.json_text import json_text
+
+        write(json_text(result.to_dict(), encoding()))
+        return
+    from attn_cli.render.terminal.check_edges import edges_screen
+    from attn_cli.render.terminal.console import screen_for
+
+    write(edges_screen(result, screen_for(sys.stdout)))
+
+
+def _list(kinds: tuple[str, ...], *, json: bool) -> ExitCode:
+    """Prints the kinds, or the cases of some."""
+    from attn_cli.workflows.check.edges import edges_listing
+
+    found = edges_listing(kinds)
+    if json:
+        from attn_cli.render.json_text import json_text
+
+        write(json_text(found.to_dict(), encoding()))
+    else:
+        from attn_cli.render.terminal.console import screen_for
+        from attn_cli.render.terminal.listing import listing_screen
+
+        write(listing_screen(found, screen_for(sys.stdout)))
+    return ExitCode.OK
