@@ -97,8 +97,9 @@ class _Trying:
         worst = 0.0
         for one in maps:
             assert one.observed.weights is not None
-            sums = np.broadcast_to(one.observed.weights.sum(-1), one.question.shape[:3])
-            off = np.abs(sums - 1)[one.question.judged]
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = np.broadcast_to(one.observed.weights.sum(-1), one.question.shape[:3])
+                off = np.abs(sums - 1)[one.question.judged]
             worst = max(worst, float(np.nan_to_num(off, nan=np.inf).max(initial=0.0)))
         if self.told.setting.plan.intent.sink is not None:
             detail = (

@@ -138,7 +138,8 @@ class _Tester:
         outcome = run(seen.question, self.setting, steps, Arithmetic(dtype))
         if seen.failed or outcome.failed:
             return (0, True) if seen.failed and outcome.failed else (-1, False)
-        return self._compared(seen, steps, outcome)
+        with np.errstate(all="ignore"):  # a mistake may well overflow
+            return self._compared(seen, steps, outcome)
 
     def _compared(
         self, seen: Seen, steps: Mapping[str, Step], outcome: Outcome
@@ -180,7 +181,7 @@ def _as_far(seen: Seen, said: Array) -> bool:
     """Whether the code is about as far from right as the mistake is: else a vague one fits all."""
     rows = by_row(seen.question.judged, said)
     theirs = gaps(said, seen.right)[rows].max(initial=0.0)
-    return seen.worst >= AS_FAR * theirs
+    return bool(seen.worst >= AS_FAR * theirs)
 
 
 def _near(came: Array, said: Array, where: Array) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from attn_cli.core.code_trace import CodeTrace
@@ -23,6 +23,7 @@ from attn_cli.diagnosis.host.session import LIMIT
 from attn_cli.diagnosis.interviewing import answer
 from attn_cli.diagnosis.plan_json import Said, to_json
 from attn_cli.diagnosis.probes.probe import Seen
+from attn_cli.diagnosis.signatures import signatures
 from attn_cli.diagnosis.subject import Adapted
 from attn_cli.diagnosis.trace.traced import traced
 from attn_cli.diagnosis.unusable import Unusable
@@ -31,8 +32,6 @@ from attn_cli.errors import AttnError
 
 # Further lines on the behaviour of code, such as those of a suite of boundary cases.
 Lines = Callable[[Adapted], tuple[Behaviour, ...]]
-# What is to be said of answers that no mistake explains, each with the right one beside it.
-Describe = Callable[[Sequence[Seen]], tuple[str, ...]]
 
 _INTERFACE = ("interface", "state", "dropout")  # stages that are no line of the formula
 
@@ -45,15 +44,14 @@ def check_impl(
     limit: float = LIMIT,
     trace: bool = True,
     lines: Lines | None = None,
-    describe: Describe | None = None,
 ) -> ImplResult:
     """The verdict on `target`: FILE.py:NAME or package.module:NAME in a process of its own, or a
     function, a class or an object in this one.
 
     What `said` leaves open of the plan is worked out from the code. `limit` is the time in seconds
     that one question may take. Raises Unusable where the code cannot be imported, found, built or
-    called, InputError where something must be said first. `lines` and `describe` add to what is
-    said of its behaviour, and of answers that no mistake explains.
+    called, InputError where something must be said first. `lines` adds to what is said of its
+    behaviour.
     """
     if isinstance(target, str):
         adapted = adapt(target, said, seed=seed, limit=limit)
@@ -61,7 +59,7 @@ def check_impl(
         name = getattr(target, "__qualname__", type(target).__qualname__)
         adapted = adapt_object(target, said, name=name, seed=seed, limit=limit)
     with adapted:
-        return examine(adapted, seed=seed, trace=trace, lines=lines, describe=describe)
+        return examine(adapted, seed=seed, trace=trace, lines=lines)
 
 
 def examine(
@@ -70,7 +68,6 @@ def examine(
     seed: int = 0,
     trace: bool = True,
     lines: Lines | None = None,
-    describe: Describe | None = None,
 ) -> ImplResult:
     """The verdict on code that is ready to be asked."""
     judgement = judge(adapted, seed=seed)
@@ -89,7 +86,7 @@ def examine(
         probes=_probes(judgement),
         findings=adapted.findings,
         trace=code_trace,
-        signatures=() if describe is None else describe(judgement.unexplained),
+        signatures=signatures(judgement.unexplained),
     )
 
 

@@ -11,7 +11,7 @@ from attn_cli.diagnosis.adapting import adapt_object
 from attn_cli.diagnosis.behaviour import behaviour
 from attn_cli.diagnosis.interviewing import interview
 from attn_cli.diagnosis.plan_json import said_of
-from tests.unit.diagnosis.impls import verdicts, wrong_functions, wrong_modules
+from tests.unit.diagnosis.impls import verdicts, wrong_causal, wrong_functions, wrong_modules
 from tests.unit.diagnosis.wrong_cases import (
     BATCHED,
     LAYER,
@@ -36,8 +36,8 @@ def lines(code: Any, call: Any, intent: Any) -> dict[str, Behaviour]:
 BROKEN: tuple[tuple[str, Any, Any, Any, Any], ...] = (
     (
         "causality",
-        wrong_functions.causal_right,
-        wrong_functions.causal_leaks_next,
+        wrong_causal.causal_right,
+        wrong_causal.causal_leaks_next,
         PLAIN,
         {"causal": True},
     ),

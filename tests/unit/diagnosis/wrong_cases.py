@@ -108,14 +108,19 @@ CROSS = module(("x", "context"), differ=True)
 CROSS_INTENT = {"heads": 3, "weights": QKVO}
 
 
+POSITIONED = ("Rotary", "Linear", "Table")
+
+
 def _function(code: str, right: str, call: Mapping[str, Any], **intent: Any) -> Case:
-    return Case(code, f"wrong_functions.py:{code}", f"wrong_functions.py:{right}", call, intent)
+    file = "wrong_causal.py" if intent else "wrong_functions.py"
+    return Case(code, f"{file}:{code}", f"{file}:{right}", call, intent)
 
 
 def _module(
     code: str, entry: str, right: str, call: Mapping[str, Any], intent: Mapping[str, Any]
 ) -> Case:
-    return Case(code, f"wrong_modules.py:{entry}", f"wrong_modules.py:{right}", call, intent)
+    file = "wrong_positions.py" if right in POSITIONED else "wrong_modules.py"
+    return Case(code, f"{file}:{entry}", f"{file}:{right}", call, intent)
 
 
 CASES = (

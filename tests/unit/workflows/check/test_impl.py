@@ -14,7 +14,7 @@ from attn_cli.diagnosis.saying import say
 from attn_cli.diagnosis.unusable import Unusable
 from attn_cli.workflows.check.impl import check_impl, unusable
 from tests.unit.diagnosis.impls import verdicts, wrong_functions, wrong_modules
-from tests.unit.diagnosis.wrong_cases import LAYER, LAYER_INTENT, MASKED, PLAIN
+from tests.unit.diagnosis.wrong_cases import LAYER, LAYER_INTENT, MASKED, NUMPY, PLAIN
 
 IMPLS = Path(__file__).parents[2] / "diagnosis" / "impls"
 MISTAKE = {"code", "title", "stage", "line", "note", "explanation", "evidence", "fix"}
@@ -79,18 +79,18 @@ def test_conventions_are_said_of_right_code() -> None:
     assert any("True in pad means hidden" in text for text in result.conventions)
 
 
-def test_hooks_add_lines_and_signatures() -> None:
+def test_further_lines_are_added() -> None:
     extra = Behaviour("boundary cases", "holds", "200 of 200")
-    result = check_impl(
-        verdicts.of_its_own_kind,
-        said(MASKED),
-        lines=lambda adapted: (extra,),
-        describe=lambda seen: tuple(one.probe.name for one in seen),
-    )
-    assert result.verdict == "undecided"
+    result = check_impl(wrong_functions.numpy_right, said(NUMPY), lines=lambda adapted: (extra,))
+    assert result.verdict == "correct"
     assert result.behaviour[-1] == extra
-    assert "plain BLD" in result.signatures
-    assert "plain BLD" in result.to_dict()["signatures"]
+
+
+def test_what_is_undecided_has_the_signatures_of_a_difference() -> None:
+    result = check_impl(verdicts.of_its_own_kind, said(MASKED))
+    assert result.verdict == "undecided"
+    assert any("largest difference" in text for text in result.signatures)
+    assert result.to_dict()["signatures"] == list(result.signatures)
 
 
 def test_a_file_is_run_in_a_process_of_its_own() -> None:
