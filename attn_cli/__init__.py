@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from attn_cli.core.inputs import AttentionInputs
     from attn_cli.core.model_results import ModelTrace
     from attn_cli.core.results_diff import DiffResult
+    from attn_cli.core.results_impl import ImplResult
     from attn_cli.core.trace import Trace
     from attn_cli.errors import AttnError, InputError, UnsupportedError
     from attn_cli.workflows.library import run
     from attn_cli.workflows.library_diff import diff
+    from attn_cli.workflows.library_impl import check_impl
     from attn_cli.workflows.library_model import run_model
 
 _HOME = {
@@ -29,10 +31,12 @@ _HOME = {
     "AttnError": "attn_cli.errors",
     "DiffResult": "attn_cli.core.results_diff",
     "Finding": "attn_cli.core.findings",
+    "ImplResult": "attn_cli.core.results_impl",
     "InputError": "attn_cli.errors",
     "ModelTrace": "attn_cli.core.model_results",
     "Trace": "attn_cli.core.trace",
     "UnsupportedError": "attn_cli.errors",
+    "check_impl": "attn_cli.workflows.library_impl",
     "diff": "attn_cli.workflows.library_diff",
     "run": "attn_cli.workflows.library",
     "run_model": "attn_cli.workflows.library_model",
@@ -43,11 +47,13 @@ __all__ = [
     "AttnError",
     "DiffResult",
     "Finding",
+    "ImplResult",
     "InputError",
     "ModelTrace",
     "Trace",
     "UnsupportedError",
     "__version__",
+    "check_impl",
     "diff",
     "run",
     "run_model",

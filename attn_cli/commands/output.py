@@ -77,6 +77,13 @@ class Progress:
             sys.stderr.flush()
             self.shown = True
 
+    def busy(self, words: str) -> None:
+        """Shows what is being done, where nobody can say how far it is."""
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{words}")
+            sys.stderr.flush()
+            self.shown = True
+
     def clear(self) -> None:
         """Takes the line away."""
         if self.shown:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from attn_cli.core.compare import Verdict
 from attn_cli.core.findings import Finding
 from attn_cli.core.results import InputSummary, json_number
+from attn_cli.core.results_mistakes import Diagnosis
 from attn_cli.core.settings import Settings
 
 Side = Literal["left", "right"]
@@ -158,6 +159,7 @@ class DiffResult:
     tolerance: str  # "measured", or what --atol and --rtol say
     masked: bool | None = False  # whether anything is masked; None: it is, and by what is unknown
     findings: tuple[Finding, ...] = ()
+    mistakes: Mapping[Side, Diagnosis] = field(default_factory=dict)  # of sides with own faults
 
     @property
     def first_difference(self) -> str | None:
@@ -177,5 +179,6 @@ class DiffResult:
             "stages": [stage.to_dict() for stage in self.stages],
             "first_difference": self.first_difference,
             "coverage": self.coverage.to_dict(),
+            "mistakes": {side: found.to_dict() for side, found in self.mistakes.items()},
             "findings": [finding.to_dict() for finding in self.findings],
         }

@@ -153,7 +153,10 @@ class CaseDetail:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgesResult:
-    """Everything that `attn check edges` knows; `detail` where one case was asked for."""
+    """Everything that `attn check edges` knows; `detail` where one case was asked for.
+
+    `held` says what answered: engines by name, or somebody's code, whose name then stands for one.
+    """
 
     engines: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -162,6 +165,7 @@ class EdgesResult:
     outcomes: tuple[EdgeOutcome, ...]
     notes: tuple[Finding, ...] = ()
     detail: CaseDetail | None = None
+    held: Literal["engine", "code"] = "engine"
 
     def count(self, engine: str, kind: str) -> KindCount:
         """How an engine did on a kind."""

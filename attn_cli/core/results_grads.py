@@ -195,7 +195,10 @@ class Norms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradsResult:
-    """Everything `attn check grads` knows. `input` and `settings` are None of the default set."""
+    """Everything `attn check grads` knows. `input` and `settings` are None of the default set.
+
+    `code`: the subject is somebody's code, asked one drawn question.
+    """
 
     subject: str
     seed: int
@@ -205,6 +208,7 @@ class GradsResult:
     input: InputSummary | None = None
     settings: Settings | None = None
     fine: tuple[str, ...] = ()  # what was checked and holds, in words
+    code: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -236,7 +240,7 @@ def overall(verdicts: list[Verdict]) -> Verdict:
 def written(name: str) -> str:
     """An input as a reader writes it: W_q for w_q.
 
-    >>> written("w_q"), written("k")
-    ('W_q', 'k')
+    >>> written("w_q"), written("k"), written("w_q.weight")
+    ('W_q', 'k', 'w_q.weight')
     """
-    return name[0].upper() + name[1:] if name.startswith("w_") else name
+    return name[0].upper() + name[1:] if name.startswith("w_") and "." not in name else name

@@ -21,7 +21,8 @@ Outcome = Literal["agrees", "convention", "differs", "fails", "not taken"]
 class FoundMistake:
     """A named mistake: `line` of the user's file where it is, None where that is not known.
 
-    `note` says which way of committing it this is, `evidence` what shows it.
+    `source` is the text of that line, `note` says which way of committing it this is, `evidence`
+    what shows it.
     """
 
     code: str
@@ -32,6 +33,7 @@ class FoundMistake:
     fix: str
     note: str = ""
     line: int | None = None
+    source: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -39,6 +41,7 @@ class FoundMistake:
             "title": self.title,
             "stage": self.stage,
             "line": self.line,
+            "source": self.source,
             "note": self.note,
             "explanation": self.explanation,
             "evidence": list(self.evidence),
@@ -173,12 +176,14 @@ class UnusableImpl:
     trouble: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `--json` for code that cannot be checked."""
+        """The object of `--json` for code that cannot be checked; `raised` is what it said itself,
+        `message` the sentence that attn says of it."""
         return {
             "schema": SCHEMA,
             "name": self.name,
             "verdict": "unusable",
+            **self.trouble,
+            "raised": self.trouble["message"],
             "message": self.message,
             "hint": self.hint,
-            **self.trouble,
         }

@@ -37,6 +37,18 @@ def adapt(
         raise
 
 
+def names_code(text: str) -> bool:
+    """Whether `text` is FILE.py:NAME or package.module:NAME, and not the name of a file.
+
+    >>> names_code("mine.py:attend"), names_code("my.package:Attention"), names_code("a.npz")
+    (True, True, False)
+    """
+    place, colon, name = text.rpartition(":")
+    named = all(part.isidentifier() for part in name.split("."))
+    module = all(part.isidentifier() for part in place.split("."))
+    return bool(colon) and named and (place.endswith(".py") or module) and not Path(text).exists()
+
+
 def adapt_object(
     target: Any, said: Said = Said(), *, name: str, seed: int = 0, limit: float = LIMIT
 ) -> Adapted:

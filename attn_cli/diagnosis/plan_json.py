@@ -33,7 +33,7 @@ from attn_cli.errors import InputError
 
 CALL_FIELDS = tuple(f.name for f in dataclasses.fields(Call))
 INTENT_FIELDS = tuple(f.name for f in dataclasses.fields(Intent))
-_LARGEST = 1_000_000  # bytes of a plan file
+LARGEST = 1_000_000  # bytes of a plan file
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Said:
 
 def read_plan(text: str | bytes) -> Said:
     """What a plan file says; InputError where it is no JSON, or a field is not what it must be."""
-    if len(text) > _LARGEST:
-        raise InputError(f"the plan has {len(text)} bytes: expected at most {_LARGEST}")
+    if len(text) > LARGEST:
+        raise InputError(f"the plan has {len(text)} bytes: expected at most {LARGEST}")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -54,6 +54,8 @@ def say(
         intent["scale"] = 1.0 if scale == "none" else float(scale)
     if masks:
         intent |= read_masks(masks)
+    if rope_base is not None and (positions or "").partition(":")[0] != "rope":
+        raise InputError("--rope-base is about --positions rope, and that is not said")
     if positions is not None:
         intent |= read_positions(positions, rope_base)
     return dataclasses.replace(

@@ -50,18 +50,18 @@ def write(
             raise UnsupportedError(f"{quoted(name)} has dtype {array.dtype}, which is not written")
     check_target(path, force=force)
     writer = WRITERS[path.suffix.lower()]
-    with _whole(path) as file:
+    with whole(path) as file:
         writer(file, arrays, dtypes or {}, metadata)
 
 
-def check_target(path: Path, *, force: bool) -> None:
+def check_target(path: Path, *, force: bool, suffixes: Sequence[str] = tuple(WRITERS)) -> None:
     """InputError where `path` cannot be written: ask before a long computation, not after.
 
-    Its suffix must name a format, its folder exist, and it must not exist itself unless `force`.
+    It must end in one of `suffixes`, its folder exist, and it must not exist itself unless `force`.
     """
     name = printable(str(path))
-    if path.suffix.lower() not in WRITERS:
-        raise InputError(f"{name}: attn writes {' and '.join(WRITERS)} files only")
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{name}: attn writes {' and '.join(suffixes)} files only")
     if path.is_dir():
         raise InputError(f"{name}: is a directory")
     if not path.parent.is_dir():
@@ -97,7 +97,7 @@ def _name(file: IO[bytes], part: Path) -> None:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
+def whole(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content appears under `path` at once, when all of it is on the disk."""
     target = Path(os.path.realpath(path))  # through a link, so that the link stays one
     part = target.with_name(f".attn-{secrets.token_hex(8)}.part")

@@ -14,15 +14,14 @@ from attn_cli.core.findings import Finding, Place, note
 from attn_cli.core.onestep import Rule, next_stages
 from attn_cli.core.results_diff import SIDES, Coverage, DiffResult, Side, SideInfo
 from attn_cli.core.slicing import one_head, one_item
-from attn_cli.core.steps import K_AXES, MERGED_AXES, Q_AXES, V_AXES
-from attn_cli.core.trace import CONTEXT_AXES, SCORE_AXES
 from attn_cli.errors import InputError
 from attn_cli.models import is_model
 from attn_cli.recognize.stage_dump import ORDER, NamedDump, StageDump, arrange, named
-from attn_cli.recognize.stage_layout import OVER_KEYS, WITHOUT_HEADS
+from attn_cli.recognize.stage_layout import WITHOUT_HEADS
 from attn_cli.workflows.diff_conventions import conventions_of, cut
 from attn_cli.workflows.diff_engines import WHOLE
 from attn_cli.workflows.diff_findings import common_findings
+from attn_cli.workflows.diff_mistakes import mistakes_of
 from attn_cli.workflows.diff_options import DiffOptions
 from attn_cli.workflows.diff_parts import Part, hold
 from attn_cli.workflows.diff_question import (
@@ -34,21 +33,10 @@ from attn_cli.workflows.diff_question import (
     starts,
 )
 from attn_cli.workflows.diff_results import results
+from attn_cli.workflows.stage_axes import AXES
 
 Array = NDArray[Any]
 Dumps = Mapping[Side, StageDump]
-AXES = {
-    **dict.fromkeys(OVER_KEYS, SCORE_AXES),
-    **dict.fromkeys(WITHOUT_HEADS, MERGED_AXES),
-    **dict.fromkeys(("q", "q_rotated"), Q_AXES),
-    **dict.fromkeys(("k", "k_rotated"), K_AXES),
-    "x": ("batch", "query", "d_model"),
-    "x_positions": ("batch", "query", "d_model"),
-    "output": ("batch", "query", "d_out"),
-    "v": V_AXES,
-    "lse": SCORE_AXES[:3],
-    "context": CONTEXT_AXES,
-}
 NO_STAGES: frozenset[str] = frozenset()
 
 
@@ -87,6 +75,7 @@ def diff_dumps(
         oracle=None if question is None else _told(dumps, question),
         tolerance=options.tolerance.words,
         masked=_masked(question),
+        mistakes={} if question is None else mistakes_of(dumps, stages, question, conventions),
         findings=(
             *(finding for side in SIDES for finding in dumps[side].findings),
             *(() if question is None else _said(dumps, question, conventions)),

@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "attn_cli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+# What runs beside somebody's PyTorch code, in the process of that code.
+HOST = ("diagnosis", "host")
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:
@@ -41,8 +43,21 @@ def test_import_contracts_hold() -> None:
 def test_torch_is_imported_only_where_it_computes(path: Path) -> None:
     parts = path.relative_to(PACKAGE).parts
     lazy = len(parts) == 1 or parts[0] in {"checks", "engines", "formats"}
-    may = lazy and path.name.startswith("torch_")
+    may = (lazy and path.name.startswith("torch_")) or parts[:2] == HOST
     assert may or "torch" not in top_level(path)
+
+
+def test_the_host_imports_torch_only_where_it_is_used() -> None:
+    """The process starts without it: code of NumPy needs none."""
+    for path in (PACKAGE / "diagnosis" / "host").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert "torch" not in {name for node in tree.body for name in at_once(node)}, path.name
+
+
+def at_once(node: ast.stmt) -> Iterator[str]:
+    """What a statement imports when its module is imported: not what its functions import."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (name.split(".")[0] for name in imported_names(node))
 
 
 def test_click_is_never_imported() -> None:

@@ -12,12 +12,16 @@ import pytest
 from attn_cli.core.registry import Registry
 
 PACKAGE = Path(__file__).parents[2] / "attn_cli"
-FOLDERS = ("engines", "formats", "masks", "paste", "positions", "stats")
+FOLDERS = ("diagnosis/mistakes", "engines", "formats", "masks", "paste", "positions", "stats")
 
 
 def registries(folder: str) -> list[Registry[object]]:
-    package = importlib.import_module(f"attn_cli.{folder}")
+    package = importlib.import_module(dotted(folder))
     return [value for value in vars(package).values() if isinstance(value, Registry)]
+
+
+def dotted(folder: str) -> str:
+    return f"attn_cli.{folder.replace('/', '.')}"
 
 
 def targets(folder: str) -> list[tuple[str, str]]:
@@ -48,7 +52,7 @@ def test_every_entry_that_a_file_defines_is_registered(folder: str) -> None:
     """Also where one file defines several: no attribute is left out, none is named twice."""
     attributes = {attribute for _, attribute in targets(folder)}
     defined = {
-        (f"attn_cli.{folder}.{path.stem}", name)
+        (f"{dotted(folder)}.{path.stem}", name)
         for path in (PACKAGE / folder).glob("*.py")
         if path.stem != "__init__"
         for name in attributes.intersection(top_level_names(path.read_text(encoding="utf-8")))
@@ -56,11 +60,19 @@ def test_every_entry_that_a_file_defines_is_registered(folder: str) -> None:
     assert defined == set(targets(folder))
 
 
-def test_no_sibling_of_an_engine_is_left_out() -> None:
-    for module, attribute in targets("engines"):
+@pytest.mark.parametrize("folder", ["engines", "diagnosis/mistakes"])
+def test_no_sibling_of_an_engine_or_a_mistake_is_left_out(folder: str) -> None:
+    for module, attribute in targets(folder):
         names = vars(importlib.import_module(module))
         alike = {name for name, value in names.items() if type(value) is type(names[attribute])}
-        assert {(module, name) for name in alike} <= set(targets("engines"))
+        assert {(module, name) for name in alike} <= set(targets(folder))
+
+
+def test_every_file_of_mistakes_is_in_the_registry() -> None:
+    files = {path.stem for path in (PACKAGE / "diagnosis" / "mistakes").glob("*.py")}
+    named = {module.rpartition(".")[2] for module, _ in targets("diagnosis/mistakes")}
+    assert files - named == {"__init__", "base"}
+    assert named <= files
 
 
 def test_an_engine_has_the_name_it_is_registered_under() -> None:

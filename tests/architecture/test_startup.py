@@ -56,6 +56,7 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["check", "shapes", SAMPLE, "--json"],
         ["check", "shapes", MODEL],
         ["explain", MODEL, "--text", "a b a", "--query", "2", "--json"],
+        ["check", "impl", "--help"],
         ["check", "edges", "--list"],
         ["check", "edges", "--engine", "numpy", "--kind", "sinks"],
     ],

@@ -30,6 +30,12 @@ CODES: dict[Reason, str] = {
 def said(cases: Sequence[CaseGrads], norms: Sequence[Norms]) -> tuple[Finding, ...]:
     """How it was measured, what the norms show, and every gradient that is not right."""
     found = [*_method(cases), *_sampled(cases), *(f for each in norms for f in _norms(each))]
+    return (*found, *faults(cases))
+
+
+def faults(cases: Sequence[CaseGrads]) -> tuple[Finding, ...]:
+    """Every gradient that is not right, and every case in which nothing was compared."""
+    found = []
     for case in cases:
         if case.why:
             words = f"{_of(case)}nothing was compared: {case.why}; attn check numerics says why"

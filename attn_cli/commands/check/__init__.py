@@ -10,13 +10,15 @@ from attn_cli.commands.options import EXIT_CODES
 
 # A check is a module with `register(group)`.
 CHECKS: dict[str, str] = {
+    "dump": "attn_cli.commands.check.dump",
+    "impl": "attn_cli.commands.check.impl",
     "edges": "attn_cli.commands.check.edges",
     "grads": "attn_cli.commands.check.grads",
     "shapes": "attn_cli.commands.check.shapes",
     "numerics": "attn_cli.commands.check.numerics",
 }
 
-HELP = "Checks: do shapes fit, do the edge cases hold, are gradients and numbers sound?"
+HELP = "Checks: is code right, do shapes fit and edge cases hold, are gradients and numbers sound?"
 
 
 def register(app: typer.Typer) -> None:

@@ -1,36 +1,47 @@
-"""attn check edges: boundary cases by kind, on attn's engines."""
+"""attn check edges: boundary cases by kind, on attn's engines or on somebody's code."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from attn_cli.commands import arguments as a
+from attn_cli.commands import code_options as c
 from attn_cli.commands import options as o
 from attn_cli.commands.output import Progress, encoding, write
-from attn_cli.errors import ExitCode
+from attn_cli.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from attn_cli.core.results_edges import EdgesResult
     from attn_cli.workflows.check.edges import EdgesOptions
 
 HELP = (
-    "Hold engines against boundary cases: one token, empty rows, NaN behind a mask, grouped heads, "
-    "huge scores, odd memory layouts, ..."
+    "Hold engines, or somebody's code, against boundary cases: one token, empty rows, NaN behind a "
+    "mask, grouped heads, huge scores, odd memory layouts, ..."
 )
 EXAMPLES = (
     "Examples:",
     "attn check edges",
     "attn check edges --engine numpy --kind empty-row,sinks",
     "attn check edges --engine torch --case empty-row/causal-lower-right",
+    "attn check edges sample_inputs/my_attention.py:MyAttention --kind more-keys,one-head",
     "attn check edges --list --kind huge-scores",
 )
 EXIT_CODES = (
     "Exit codes: 0 all passed (what is not supported is counted), 1 a case failed, 2 cannot run, "
     "3 nothing was supported, 130 interrupted."
 )
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FILE.py:NAME]",
+        help=f"A function or class to hold instead. {c.IMPORTING}",
+        show_default=False,
+    ),
+]
 Engines = Annotated[
     str | None,
     typer.Option(
@@ -84,22 +95,40 @@ Known = Annotated[
 ]
 
 
+SAID = {  # what is said of code: the argument and its option
+    "plan": "--plan",
+    "init": "--init",
+    "call": "--call",
+    "mask_means": "--mask-means",
+    "names": "--map",
+    "returns": "--returns",
+}
+
+
 def register(group: typer.Typer) -> None:
     """Adds the check to the group."""
     group.command("edges", help=HELP, epilog="\n\n".join([*EXAMPLES, EXIT_CODES]))(edges)
 
 
 def edges(
+    target: Target = None,
     *,
     engine: Engines = None,
     kind: Kinds = None,
     case: OneCase = None,
     dtype: Dtype = None,
     seed: Seed = None,
+    plan: c.PlanFile = None,
+    init: c.Build = None,
+    call: c.Call = None,
+    mask_means: c.CodeMaskMeans = None,
+    names: c.Names = None,
+    returns: c.Returns = None,
     json: o.Json = False,
     known: Known = False,
 ) -> int:
-    """Parses what was asked for, holds the engines against it and shows how they did."""
+    """Parses what was asked for, holds the engines or the code against it and shows how it went."""
+    given = dict(locals())
     from attn_cli.checks.edges import KINDS
     from attn_cli.engines import ENGINES
     from attn_cli.workflows.check.edges import EdgesOptions
@@ -108,19 +137,38 @@ def edges(
     if known:
         return _list(kinds, json=json)
     engines = a.names(engine, "engine", tuple(ENGINES))
-    options = EdgesOptions(engines=engines, kinds=kinds, case=case, dtype=dtype, seed=seed or 0)
-    result = _result(options)
+    words = _code(given, engines)
+    options = EdgesOptions(
+        engines=engines, kinds=kinds, case=case, dtype=dtype, seed=c.seed(seed), code=words
+    )
+    result = _result(given, options)
     _present(result, json=json)
     if result.number("failed"):
         return ExitCode.DIFFERS
     return ExitCode.OK if result.number("passed") else ExitCode.UNDECIDED
 
 
-def _result(options: EdgesOptions) -> EdgesResult:
-    from attn_cli.workflows.check.edges import edges as hold
+def _code(given: Mapping[str, Any], engines: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that name somebody's code and say how it is called; none where engines are held."""
+    said = {option: given[name] for name, option in SAID.items() if given[name] is not None}
+    if given["target"] is None:
+        if said:
+            raise InputError(f"{next(iter(said))} is about FILE.py:NAME, and none is given")
+        return ()
+    if engines:
+        raise InputError("--engine and FILE.py:NAME are both given: hold one or the other")
+    return (given["target"], *(word for pair in said.items() for word in pair))
 
+
+def _result(given: Mapping[str, Any], options: EdgesOptions) -> EdgesResult:
     progress = Progress()
     try:
+        if options.code:
+            from attn_cli.workflows.check.edges_code import edges_of_code
+
+            return edges_of_code(given["target"], c.said(given), options, progress=progress)
+        from attn_cli.workflows.check.edges import edges as hold
+
         return hold(options, progress=progress)
     finally:
         progress.clear()

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attn_cli.commands import arguments as a
+from attn_cli.commands import code_options as c
 from attn_cli.commands import options as o
 from attn_cli.commands.output import Progress, encoding, write
-from attn_cli.errors import ExitCode
+from attn_cli.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from attn_cli.core.results_grads import GradsResult
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 
 HELP = (
     "Compare the gradients of attention with finite differences in float64, input by input and "
-    "head by head; without an INPUT, on a set of small cases."
+    "head by head; without an INPUT, on a set of small cases. INPUT may be FILE.py:NAME: then of "
+    f"somebody's PyTorch code. {c.IMPORTING}"
 )
 EXAMPLES = (
     "Examples:",
     "attn check grads",
     "attn check grads sample_inputs/three_tokens.json --init xavier --heads 2 --causal",
     "attn check grads --shape 1,6,5,4 --kv-heads 2 --positions rope --json",
+    "attn check grads sample_inputs/my_attention.py:MyAttention",
     'attn check grads sample_inputs/induction.safetensors --text "a b c a" --layer 1',
 )
 Engine = Annotated[
@@ -80,11 +83,12 @@ def grads(
     engine: Engine = "torch",
     seed: Seed = None,
     layer: o.LayerOption = None,
+    plan: c.PlanFile = None,
     json: o.Json = False,
 ) -> int:
     """Parses what was asked for, checks the gradients and shows the result."""
     given = dict(locals())
-    result = _result(source, _options(given))
+    result = _of_code(given) or _result(source, _options(given))
     if json:
         from attn_cli.render.json_text import json_text
 
@@ -95,6 +99,38 @@ def grads(
 
         write(check_grads_screen(result, screen_for(sys.stdout)))
     return CODES[result.verdict]
+
+
+def _of_code(given: Mapping[str, Any]) -> GradsResult | None:
+    """The gradients of somebody's code; None where INPUT names none."""
+    from attn_cli.diagnosis.adapting import names_code
+
+    source = given["source"]
+    if source is None or not names_code(source):
+        if given["plan"] is not None:
+            raise InputError("--plan is about FILE.py:NAME, and INPUT is none")
+        return None
+    known = ("source", "plan", "seed", "mask_means", "json")
+    said = [name for name, value in given.items() if value not in (None, False, "torch", [])]
+    for name in said:
+        if name not in known:
+            raise InputError(
+                f"--{name.replace('_', '-')} is not about code",
+                hint="what is to be said of code stands in a plan: attn check impl --save-plan",
+            )
+    from attn_cli.workflows.check.grads_code import grads_of_code
+
+    seed = c.seed(given["seed"])
+    progress = Progress()
+    progress.busy("asking the code")
+    try:
+        return grads_of_code(source, c.said(_about_code(given)), seed=seed)
+    finally:
+        progress.clear()
+
+
+def _about_code(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in ("plan", "mask_means")}
 
 
 def _options(given: Mapping[str, Any]) -> GradsOptions:

@@ -28,7 +28,7 @@ def run_gradients(function: Callable[..., Any], request: dict[str, Any]) -> dict
     if isinstance(function, torch.nn.Module):
         learned = {n: p for n, p in function.named_parameters() if p.requires_grad}
     with torch.enable_grad():
-        output = pick(function(*args, **kwargs), request["where"])
+        output = _first(pick(function(*args, **kwargs), request["where"]))
         if not output.requires_grad:
             found: list[Any] = [None] * (len(given) + len(learned))
         else:
@@ -43,6 +43,11 @@ def run_gradients(function: Callable[..., Any], request: dict[str, Any]) -> dict
         "given": dict(zip(given, arrays, strict=False)),
         "learned": dict(zip(learned, arrays[len(given) :], strict=True)),
     }
+
+
+def _first(value: Any) -> Any:
+    """The output, which stands first where more came back than the plan has a name for."""
+    return value[0] if isinstance(value, list | tuple) else value
 
 
 def _is_float(value: Any) -> bool:

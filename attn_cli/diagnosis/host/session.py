@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from attn_cli.diagnosis.host import wire
+from attn_cli.diagnosis.host.threads import one_thread
 from attn_cli.diagnosis.host.trouble import Trouble
 from attn_cli.diagnosis.host.worker import STEP_OF, Worker
 
@@ -40,7 +41,8 @@ class LocalSession:
         self.worker = Worker(target)
 
     def ask(self, request: dict[str, Any], *, limit: float = LIMIT) -> dict[str, Any]:
-        return self.worker.handle(request)
+        with one_thread():
+            return self.worker.handle(request)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -212,21 +212,23 @@ class _Completing:
     ) -> Completed:
         """Calls the code: for its layout, what it returns, its mask, and its lengths."""
         libs = self._libraries(built)
-        first: Trouble | None = None
+        troubles: dict[str, Trouble] = {}
         for lib in libs:
             call = self._call(construction, built, signature, lib)
             plan = self.said.over(call, intent)
             parameters, numbers = set_numbers(self.session, plan, built, seed=self.seed)
             trials = Trials(self.session, parameters, self.limit)
             found, trouble = self._layouts(plan, trials, built, signature)
-            first = first or trouble
             if found is not None:
                 self.findings += left_out(built, numbers)
                 return self._finish(found, trials, signature, numbers)
-            if trouble is not None and trouble.kind in _LAST:
+            assert trouble is not None
+            troubles[lib] = trouble
+            if trouble.kind in _LAST:
                 break
-        assert first is not None
-        raise Unusable(self.name, first, tried=tried(plan))
+        # Lists are but a guess where the file uses a library: what is said of them is no news.
+        told = [lib for lib in troubles if lib in self.facts["uses"]] or list(troubles)
+        raise Unusable(self.name, troubles[told[0]], tried=tried(plan))
 
     def _call(
         self, construction: Construction, built: Built, signature: Signature, lib: str

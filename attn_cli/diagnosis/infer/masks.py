@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from attn_cli.core.findings import Finding, note
+from attn_cli.diagnosis.host.trouble import Trouble
 from attn_cli.diagnosis.infer import documents
 from attn_cli.diagnosis.infer.names import is_per_item, mask_means
 from attn_cli.diagnosis.infer.signature import Signature
@@ -69,17 +70,15 @@ def add_mask(
             )
         )
     elif spec.dtype != "bool" and "bool" in troubles:
-        trouble = troubles["bool"]
         if re.search(r"\b(bool|boolean|true)\b", said.lower()):
             spec = MaskSpec(argument, spec.kind, "bool")  # it is said to be one
-        findings.append(
-            note(
-                "mask-bool-raises",
-                f"{argument}: a bool mask raises {trouble.kind}"
-                + (f" on line {trouble.line}" if trouble.line else ""),
-            )
-        )
+        findings.append(_raises(argument, troubles["bool"]))
     return with_call(plan, mask=spec), findings
+
+
+def _raises(argument: str, trouble: Trouble) -> Finding:
+    where = f" on line {trouble.line}" if trouble.line else ""
+    return note("mask-bool-raises", f"{argument}: a bool mask raises {trouble.kind}{where}")
 
 
 _WORDS = {

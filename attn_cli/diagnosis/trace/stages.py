@@ -14,8 +14,8 @@ from attn_cli.core.budget import measure_budget
 from attn_cli.core.code_trace import STAGE_WORDS
 from attn_cli.core.inputs import FINITE_FILL
 from attn_cli.core.masks import BoolArray
-from attn_cli.core.recorder import sources
 from attn_cli.core.rounding import PRECISIONS, precision
+from attn_cli.core.steps import sources
 from attn_cli.core.trace import ALL_STAGES
 from attn_cli.diagnosis.meaning import reference
 from attn_cli.diagnosis.question import Question

@@ -40,7 +40,7 @@ def _header(result: EdgesResult, screen: Screen) -> Text:
     facts = [
         counted(len(result.outcomes) // len(result.engines), "case"),
         counted(len(result.kinds), "kind"),
-        f"engine{'' if len(result.engines) == 1 else 's'} {', '.join(result.engines)}",
+        f"{result.held}{'' if len(result.engines) == 1 else 's'} {', '.join(result.engines)}",
         ", ".join(dict.fromkeys(outcome.dtype for outcome in result.outcomes)),
         f"seed {result.seed}",
     ]
@@ -108,7 +108,8 @@ def _refusals(result: EdgesResult, screen: Screen) -> Iterator[Text]:
             told.setdefault((outcome.engine, cause or came), []).append(outcome.message)
     for (engine, _), messages in told.items():
         first = "" if len(set(messages)) == 1 else "such as "
-        words = f"{engine}: {counted(len(messages), 'case')} not supported: {first}{messages[0]}"
+        of = f"{engine}: " if result.held == "engine" else ""
+        words = f"{of}{counted(len(messages), 'case')} not supported: {first}{messages[0]}"
         mark = screen.text("!", WARN)
         yield hanging(Text(" ").join([mark, screen.text(words)]), screen, indent=2)
 

@@ -33,7 +33,7 @@ MARKS: dict[Verdict, tuple[str, str]] = {
 def check_grads_screen(result: GradsResult, screen: Screen) -> str:
     """The whole screen as text."""
     blocks = [[_header(result, screen)]]
-    if result.input is None:
+    if result.input is None and not result.code:
         blocks.append([_cases(result.cases, screen)])
     else:
         blocks += [list(_inputs(case, screen)) for case in result.cases]
@@ -45,12 +45,15 @@ def check_grads_screen(result: GradsResult, screen: Screen) -> str:
 
 def _header(result: GradsResult, screen: Screen) -> Text:
     name, facts = "the default cases", [counted(len(result.cases), "case")]
+    if result.code:
+        name, facts = result.subject, _sizes(result.cases[0].sizes)
     if result.input is not None:
         name = "standard input" if result.input.source == "-" else result.input.source
         facts = [] if len(result.cases) > 1 else _sizes(result.cases[0].sizes)
         mask = None if result.settings is None else result.settings.mask
         facts += [] if mask is None else [f"mask {mask}"]
-    facts += [f"gradients of {result.subject}", "float64", f"seed {result.seed}"]
+    of = "its own" if result.code else f"of {result.subject}"
+    facts += [f"gradients {of}", "float64", f"seed {result.seed}"]
     title = screen.text(name, "bold")
     words = packed([screen.text(f) for f in facts], screen, indent=2, first=title.cell_len + 2)
     return Text("  ").join([title, words])

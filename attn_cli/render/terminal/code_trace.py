@@ -50,6 +50,14 @@ def code_trace(trace: CodeTrace, screen: Screen, *, every: bool = False) -> Iter
     yield from _verdict(trace, screen)
 
 
+def parting_words(parting: Parting) -> str:
+    """What the line does that parts: "should give weights", "raises"."""
+    if parting.stage is None:
+        return parting.why
+    verb = "gives" if parting.why == "precision" else "should give"
+    return f"{verb} {STAGE_WORDS[parting.stage]}"
+
+
 def _rows(trace: CodeTrace, *, every: bool) -> Iterator[Row]:
     files = {line.file for line in trace.lines}
     blamed = trace.first_parting
@@ -223,10 +231,7 @@ def _legend(rows: Sequence[Row], screen: Screen) -> Iterator[Text]:
 def _verdict(trace: CodeTrace, screen: Screen) -> Iterator[Text]:
     parting = trace.first_parting
     if parting is not None:
-        what: str = parting.why
-        if parting.stage is not None:
-            verb = "gives" if parting.why == "precision" else "should give"
-            what = f"{verb} {STAGE_WORDS[parting.stage]}"
+        what = parting_words(parting)
         words = screen.text(f"! line {parting.line} {what}: {parting.detail}")
         words.stylize(WARN, 0, 1)
         words.stylize("bold", 2, 2 + len(f"line {parting.line} {what}"))

@@ -12,6 +12,7 @@ from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.diff_verdict import place, verdict
 from attn_cli.render.terminal.findings import findings
 from attn_cli.render.terminal.header import NO_MASK, setting_words, size_words
+from attn_cli.render.terminal.mistakes import mistake_lines
 from attn_cli.render.terminal.numbers import ERROR
 from attn_cli.render.terminal.prose import counted, hanging, packed
 from attn_cli.render.terminal.table import Column, Layout, table
@@ -28,8 +29,13 @@ def diff_screen(result: DiffResult, screen: Screen) -> str:
         blocks.append([_stages(result, screen), *_not_compared(result, screen)])
     else:
         blocks.append(list(_not_compared(result, screen)))
-    blocks += [list(_signature(stage, screen)) for stage in result.stages]
+    blocks += [list(signature(stage, screen)) for stage in result.stages]
     blocks.append(list(findings(result.findings, (), screen)))
+    blocks += [
+        list(mistake_lines(found, screen, of=f"{side}: "))
+        for side, found in result.mistakes.items()
+        if found.mistakes
+    ]
     lines = [line for block in blocks if block for line in (*block, Text())]
     return screen.render([*lines, verdict(result, screen)])
 
@@ -171,7 +177,7 @@ def _not_compared(result: DiffResult, screen: Screen) -> Iterator[Text]:
         yield hanging(screen.text(words, "dim"), screen, indent=2)
 
 
-def _signature(stage: StageResult, screen: Screen) -> Iterator[Text]:
+def signature(stage: StageResult, screen: Screen) -> Iterator[Text]:
     """What was measured of a stage that is different, and is not only handed down."""
     if not stage.signature or (stage.inheriting and not stage.faulty):
         return

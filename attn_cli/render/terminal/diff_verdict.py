@@ -49,6 +49,11 @@ def place(stage: StageResult) -> str:
     return " ".join(parts)
 
 
+def stage_noun(stage: str) -> tuple[str, str]:
+    """A stage in a sentence, and "does" or "do" after it."""
+    return _noun(stage), _verb(stage, "does", "do")
+
+
 def _agreement(result: DiffResult) -> str:
     counts: Counter[str] = Counter(stage.verdict for stage in result.stages)
     parts = [
@@ -92,6 +97,9 @@ def _faults(result: DiffResult, first: StageResult) -> Iterator[str]:
     ]
     if own:
         yield f"the fault is {' and '.join(own)}"
+        named = {side: found.words for side, found in result.mistakes.items() if found.words}
+        for side, words in named.items():
+            yield words if len(result.mistakes) == 1 else f"{side}: {words}"
         return
     wrong = [side for side in SIDES if getattr(first, side).beyond]
     if len(wrong) == 1:

@@ -32,7 +32,8 @@ NAN_KINDS: dict[str, Where] = {"nan-in-hidden-key": "key", "nan-in-hidden-value"
 class EdgesOptions:
     """What was asked for: empty `engines` means attn's own, empty `kinds` all; `case` is kind/name.
 
-    `dtype` None: float64, and float16 and bfloat16 for the kinds about them.
+    `dtype` None: float64, and float16 and bfloat16 for the kinds about them. `code` are the words
+    of the command line that name somebody's code and say how it is called, where that is held.
     """
 
     engines: tuple[str, ...] = ()
@@ -40,17 +41,20 @@ class EdgesOptions:
     case: str | None = None
     dtype: str | None = None
     seed: int = 0
+    code: tuple[str, ...] = ()
 
 
 def edges(
     options: EdgesOptions,
     *,
     subjects: Sequence[Subject] | None = None,
+    notes: Sequence[Finding] = (),
     progress: Progress | None = None,
 ) -> EdgesResult:
     """Every case that was asked for on every engine, or on `subjects` where they are given.
 
-    InputError for a precision, kind or case that there is not.
+    `notes` is what there is to say of these. InputError for a precision, kind or case that there
+    is not.
     """
     if options.dtype is not None and options.dtype not in DTYPES:
         raise unknown_name("precision", options.dtype, DTYPES)
@@ -70,8 +74,9 @@ def edges(
         dtype=options.dtype,
         seed=options.seed,
         outcomes=tuple(outcomes),
-        notes=tuple(_notes(options, cases)),
+        notes=(*notes, *_notes(options, cases)),
         detail=detail(cases[0], outcomes) if options.case is not None else None,
+        held="code" if options.code else "engine",
     )
 
 
@@ -145,7 +150,8 @@ def _held(
 
 def _line(case: Case, subject: Subject, options: EdgesOptions) -> str:
     """The command that runs this case alone, just as it ran here."""
-    words = [COMMAND, "--engine", shlex.quote(subject.name), "--case", case.path]
+    subject_words = options.code or ("--engine", subject.name)
+    words = [COMMAND, *map(shlex.quote, subject_words), "--case", case.path]
     if options.dtype is not None:
         words += ["--dtype", options.dtype]
     if options.seed:
@@ -162,7 +168,9 @@ def _notes(options: EdgesOptions, cases: Sequence[Case]) -> Iterator[Finding]:
         yield note(
             "left-out", f"the cases about {words} are left out: everything is in {options.dtype}"
         )
-    yield from _of_pytorch([where for kind, where in NAN_KINDS.items() if kind in kinds])
+    asked: list[Where] = [where for kind, where in NAN_KINDS.items() if kind in kinds]
+    if asked and not options.code:
+        yield from _of_pytorch(asked)
 
 
 def _of_pytorch(asked: Sequence[Where]) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attn_cli.core.code_trace import CodeTrace
@@ -20,7 +20,7 @@ from attn_cli.diagnosis.adapting import adapt, adapt_object
 from attn_cli.diagnosis.behaviour import behaviour
 from attn_cli.diagnosis.conventions import conventions
 from attn_cli.diagnosis.host.session import LIMIT
-from attn_cli.diagnosis.interviewing import answer
+from attn_cli.diagnosis.interviewing import answer, source_of
 from attn_cli.diagnosis.plan_json import Said, to_json
 from attn_cli.diagnosis.probes.probe import Seen
 from attn_cli.diagnosis.signatures import signatures
@@ -34,6 +34,20 @@ from attn_cli.errors import AttnError
 Lines = Callable[[Adapted], tuple[Behaviour, ...]]
 
 _INTERFACE = ("interface", "state", "dropout")  # stages that are no line of the formula
+
+# Where a mistake of a stage shows in a trace: of two, the first line that parts is one's.
+_SHOWS: Mapping[str, tuple[str, ...]] = {
+    "projection": ("q", "k", "v"),
+    "split": ("q", "k", "v"),
+    "position": ("x_positions", "q_rotated", "k_rotated", "biased"),
+    "scores": ("scores",),
+    "scale": ("scaled",),
+    "mask": ("softcapped", "masked", "weights"),
+    "softmax": ("weights",),
+    "mix": ("context",),
+    "merge": ("merged",),
+    "out_proj": ("output",),
+}
 
 
 def check_impl(
@@ -78,7 +92,7 @@ def examine(
         name=adapted.name,
         file=adapted.file,
         verdict=judgement.verdict,
-        mistakes=tuple(_found(named, judgement, code_trace) for named in judgement.mistakes),
+        mistakes=_mistakes(adapted, judgement, code_trace),
         alternatives=tuple(_alternative(group) for group in judgement.alternatives),
         conventions=conventions(judgement, found),
         plan=to_json(adapted.plan),
@@ -107,7 +121,19 @@ def _trace(adapted: Adapted, judgement: Judgement) -> CodeTrace | None:
     return None
 
 
-def _found(named: Named, judgement: Judgement, trace: CodeTrace | None) -> FoundMistake:
+def _mistakes(
+    adapted: Adapted, judgement: Judgement, trace: CodeTrace | None
+) -> tuple[FoundMistake, ...]:
+    source = source_of(adapted.file).splitlines()
+    found = []
+    for named in judgement.mistakes:
+        line = _line(named, judgement, trace)
+        there = line is not None and line <= len(source)
+        found.append(_found(named, line, source[line - 1].strip() if line and there else ""))
+    return tuple(found)
+
+
+def _found(named: Named, line: int | None, source: str) -> FoundMistake:
     mistake = named.mistake
     return FoundMistake(
         code=mistake.code,
@@ -117,7 +143,8 @@ def _found(named: Named, judgement: Judgement, trace: CodeTrace | None) -> Found
         evidence=named.facts,
         fix=mistake.fix,
         note=named.note,
-        line=_line(named, judgement, trace),
+        line=line,
+        source=source,
     )
 
 
@@ -129,7 +156,8 @@ def _line(named: Named, judgement: Judgement, trace: CodeTrace | None) -> int | 
             return next((trouble.line for trouble in raised if trouble is not None), None)
     if named.mistake.stage in _INTERFACE or trace is None or trace.first_parting is None:
         return None
-    return trace.first_parting.line
+    shows = trace.first_parting.stage in _SHOWS.get(named.mistake.stage, ())
+    return trace.first_parting.line if len(judgement.mistakes) == 1 or shows else None
 
 
 def _alternative(group: tuple[Named, ...]) -> Alternative:

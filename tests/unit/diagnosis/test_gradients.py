@@ -83,3 +83,11 @@ def test_numpy_code_has_none_to_ask_for() -> None:
     question = draw_question(code.plan, code.parameters, Sizes(), name="plain")
     with pytest.raises(UnsupportedError, match="gradients need PyTorch"):
         gradients(code, question)
+
+
+def test_the_output_is_the_first_of_what_comes_back_without_a_name() -> None:
+    code = adapted("functions.py:with_none_behind")
+    question = draw_question(code.plan, code.parameters, Sizes(1, 3), name="small")
+    found = gradients(code, question)
+    assert found.trouble is None
+    assert found.given["q"] is not None

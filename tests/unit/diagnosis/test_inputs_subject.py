@@ -35,6 +35,13 @@ def inputs(
     return AttentionInputs(q, k, v)
 
 
+def nowhere(asked: AttentionInputs) -> AttentionInputs:
+    """The same with a NaN among the keys."""
+    k = asked.k.copy()
+    k[0, 0, 0, 0] = np.nan
+    return AttentionInputs(asked.q, k, asked.v)
+
+
 def right(asked: AttentionInputs) -> np.ndarray:
     return ENGINES["numpy"].run(asked, Ask(keep=frozenset({"context"})))["context"]
 
@@ -52,6 +59,8 @@ def right(asked: AttentionInputs) -> np.ndarray:
             inputs(3, 8),
         ),
         ("modules.py:CrossKV", say(init="dim=32, heads=4"), inputs(4, 8, keys=3)),
+        ("modules.py:Separate", say(init="32, 4"), inputs(2, 8)),
+        ("modules.py:Separate", say(init="32, 4"), inputs(6, 2, kv_heads=3)),
     ],
 )
 def test_the_answers_are_those_of_an_engine(
@@ -90,8 +99,9 @@ def test_the_layer_has_its_own_numbers_afterwards() -> None:
 @pytest.mark.parametrize(
     "asked, words",
     [
-        (inputs(2, 8), "another number of heads"),
-        (inputs(4, 4), "another width"),
+        (inputs(4, 4), "a scale of its own"),
+        (inputs(4, 16), "wider heads|a scale of its own"),
+        (nowhere(inputs(4, 8)), "not finite"),
         (inputs(4, 8, keys=40), "more tokens than features"),
     ],
 )

@@ -117,3 +117,8 @@ def of_itself(x):
 def make_layer(d_model, n_heads):
     """A factory of modules."""
     return torch.nn.MultiheadAttention(d_model, n_heads, batch_first=True)
+
+
+def with_none_behind(q, k, v, need_weights=False):
+    p = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
+    return torch.matmul(p, v), p if need_weights else None

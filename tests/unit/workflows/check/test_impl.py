@@ -17,7 +17,7 @@ from tests.unit.diagnosis.impls import verdicts, wrong_functions, wrong_modules
 from tests.unit.diagnosis.wrong_cases import LAYER, LAYER_INTENT, MASKED, NUMPY, PLAIN
 
 IMPLS = Path(__file__).parents[2] / "diagnosis" / "impls"
-MISTAKE = {"code", "title", "stage", "line", "note", "explanation", "evidence", "fix"}
+MISTAKE = {"code", "title", "stage", "line", "source", "note", "explanation", "evidence", "fix"}
 KEYS = {
     "schema", "name", "file", "verdict", "mistakes", "alternatives", "conventions", "plan", "trace",
     "first_parting", "signatures", "behaviour", "probes", "findings",
