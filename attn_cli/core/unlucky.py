@@ -38,6 +38,18 @@ def drift(a: Array, b: Array, dtype: str) -> float:
     return worst
 
 
+def scaled_first(q: Array, k: Array, dtype: str) -> float:
+    """How far scores q · kᵀ go where a program scales q and k before it multiplies them.
+
+    Every product is then off by an ulp or so of its own, by itself; they may be far larger than
+    their sum. In the precision in which sums are kept.
+    """
+    with np.errstate(all="ignore"):
+        sizes = np.sqrt(np.square(q.astype(np.float64)) @ np.square(k.astype(np.float64)).T)
+    largest = float(sizes[np.isfinite(sizes)].max(initial=0.0))
+    return largest * float(np.finfo(accumulator(dtype)).eps)
+
+
 def swayed(weights: Array, values: Array, delta: Array | float) -> tuple[float, float]:
     """How far weights (L, S), and their sums over values (S, d_v), go with scores `delta` off.
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.core.onestep import Rule, fault_free
+from attn_cli.core.onestep import Rule
 from attn_cli.core.results_diff import SIDES, Side
 from attn_cli.core.slicing import one_head
+from attn_cli.core.step_budget import fault_free
 from attn_cli.recognize.stage_dump import StageDump
 from attn_cli.recognize.stage_layout import OF_KEYS, OVER_KEYS, WITHOUT_HEADS
 from attn_cli.workflows.diff_question import Asked, side_rule

@@ -226,7 +226,7 @@ def _parts(
             part, begin = _part(dumps, question, conventions, derived, (b, h), begin)
             yield part
         if not whole:
-            yield _joining(dumps, question, conventions, b)
+            yield _joining(dumps, question, conventions, derived, b)
         if progress:
             progress(b + 1, batch)
 
@@ -258,26 +258,39 @@ def _part(
         {name: held[name] for name in begin},
         coarsest=dumps[other].dtype if borrowed else None,
     )
-    for side in SIDES:
-        lacking = [name for name, who in derived.items() if who == side]
-        if lacking:
-            next_ = next_stages(rules[side], stages[side])
-            stages[side] |= {name: next_[name] for name in lacking if name in next_}
-    own = {side: frozenset(n for n, who in derived.items() if who == side) for side in SIDES}
+    own = _derive(stages, rules, derived)
     part = Part((b, h or 0), stages, made, rules, own, group, base=base.factor)
     return part, begin
 
 
-def _joining(dumps: Dumps, question: Asked, conventions: Mapping[Side, bool], b: int) -> Part:
+def _derive(
+    stages: dict[Side, dict[str, Array]], rules: Mapping[Side, Rule], derived: Mapping[str, Side]
+) -> dict[Side, frozenset[str]]:
+    """Gives a side what it lacks, made from what it has; returns which stages those are."""
+    for side in SIDES:
+        lacking = [name for name, who in derived.items() if who == side]
+        if lacking:
+            made = next_stages(rules[side], stages[side])
+            stages[side] |= {name: made[name] for name in lacking if name in made}
+    return {side: frozenset(n for n, who in derived.items() if who == side) for side in SIDES}
+
+
+def _joining(
+    dumps: Dumps,
+    question: Asked,
+    conventions: Mapping[Side, bool],
+    derived: Mapping[str, Side],
+    b: int,
+) -> Part:
     """The stages of one item that have no heads, with the context that they are made of."""
     narrowed = one_item(question.inputs, b)
     names = (*WITHOUT_HEADS, "context")
-    stages = {
+    stages: dict[Side, dict[str, Array]] = {
         side: {n: a[b : b + 1] for n, a in dumps[side].stages.items() if n in names}
         for side in SIDES
     }
     rules = {side: side_rule(question, narrowed, scores_scaled=conventions[side]) for side in SIDES}
-    own = dict.fromkeys(SIDES, NO_STAGES)
+    own = _derive(stages, rules, derived)
     return Part(
         (b, 0), stages, NoQuestion(stages["left"]), rules, own, only=frozenset(WITHOUT_HEADS)
     )

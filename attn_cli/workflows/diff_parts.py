@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from attn_cli.core.compare import compare
 from attn_cli.core.difference import Tally, Tolerance
-from attn_cli.core.onestep import Rule, fault_free
+from attn_cli.core.onestep import Rule
 from attn_cli.core.results_diff import SIDES, Side
+from attn_cli.core.step_budget import fault_free
 
 Array = NDArray[Any]
 Stages = Mapping[str, Array]

@@ -63,9 +63,18 @@ def _agreement(result: DiffResult) -> str:
 def _difference(result: DiffResult, first: StageResult) -> Iterator[str]:
     yield _parting(result, first)
     if first.values is not None:
-        left, right = first.values
-        yield f"worst at {place(first)}: left {left:.6g}, right {right:.6g}"
+        left, right = _told_apart(*first.values)
+        yield f"worst at {place(first)}: left {left}, right {right}"
     yield from _faults(result, first)
+
+
+def _told_apart(left: float, right: float) -> tuple[str, str]:
+    """Both numbers, with as many digits as tell them apart."""
+    for digits in (6, 9, 12, 15):
+        words = f"{left:.{digits}g}", f"{right:.{digits}g}"
+        if words[0] != words[1]:
+            return words
+    return f"{left:.17g}", f"{right:.17g}"
 
 
 def _parting(result: DiffResult, first: StageResult) -> str:
