@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attn_cli.commands.main import main
 from attn_cli.commands.arguments import choices
+from attn_cli.commands.main import main
 from attn_cli.core.settings import Choices
 
 Capture = pytest.CaptureFixture[str]

@@ -128,7 +128,7 @@ def _renewed(block: Block, with_tests: bool) -> list[str]:
 
 def _test_run() -> tuple[str, ...]:
     """The first and the closing line of the test run; progress fills those between."""
-    command = [sys.executable, "-m", "pytest", "-q"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8")
     lines = done.stdout.strip().splitlines()
     if done.returncode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,35 @@ PYTHON = [
     pytest.param(block, id=f"{page.name} line {block.start + 1}")
     for page, text in TEXTS.items()
     for block in blocks(text, "python")
+    if any(line.startswith("def test_") for line in block.lines)  # others have tests of their own
 ]
+SMALL = r"\d(\.\d+)?e-(0[5-9]|[1-9]\d)"
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def all_alike(printed: Sequence[str], written: Sequence[str]) -> bool:
+    """Whether lines are the same, but for the digits of what rounding alone decides.
+
+    A number below 1e-4 in scientific notation is a rounding error or a budget, and processors sum
+    in different orders: it may be up to twice or half what is written.
+    """
+    pairs = list(zip(printed, written, strict=False))
+    return len(printed) == len(written) and all(
+        one == other or _alike(one, other) for one, other in pairs
+    )
+
+
+def _alike(one: str, other: str) -> bool:
+    words = one.split(), other.split()
+    if len(words[0]) != len(words[1]):
+        return False
+    return all(a == b or _rounding(a, b) for a, b in zip(*words, strict=True))
+
+
+def _rounding(a: str, b: str) -> bool:
+    if not (re.fullmatch(SMALL, a) and re.fullmatch(SMALL, b)):
+        return False
+    return 0.5 <= float(a) / float(b) <= 2
 
 
 def first_command(block: Block) -> str:
@@ -32,7 +60,9 @@ def first_command(block: Block) -> str:
 @pytest.mark.parametrize("block", ATTN_BLOCKS, ids=first_command)
 def test_example_prints_what_stands_there(block: Block, tmp_path: Path) -> None:
     printed = run_block(block, tmp_path)
-    assert [list(out) for out in printed] == [list(example.output) for example in block.examples]
+    for out, example in zip(printed, block.examples, strict=True):
+        if not all_alike(out, example.output):
+            assert list(out) == list(example.output)
 
 
 def test_first_screen_is_two_lines_and_their_output() -> None:
@@ -77,3 +107,16 @@ def test_a_block_is_read_as_commands_and_their_output() -> None:
         Example("attn x && attn y", ()),
     )
     assert block.examples[1].line_to_run == "attn y"
+
+
+def test_only_the_digits_of_rounding_may_differ() -> None:
+    assert all_alike(["q  1.1e-06  0.5"], ["q 1.14e-06 0.5"])
+    for printed in (
+        "q 3.1e-06 0.5",
+        "q 1.1e-06 0.6",
+        "q 1.1e-06",
+        "k 1.1e-06 0.5",
+        "q 1.1e-03 0.5",
+    ):
+        assert not all_alike([printed], ["q 1.14e-06 0.5"])
+    assert not all_alike([], ["q"])
