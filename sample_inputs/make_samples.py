@@ -67,21 +67,18 @@ def three_tokens() -> dict[str, Any]:
 
 def sentence() -> bytes:
     """Four features a word: determiner, thing, place, event. "it" looks at "cat" most."""
-    words: list[tuple[str, list[float]]] = [
-        ("The", [1.5, 0.2, 0.0, 0.0]),
-        ("cat", [0.3, 2.4, 0.4, 0.5]),
-        ("sat", [0.0, 0.9, 0.6, 1.8]),
-        ("on", [0.2, 0.0, 1.4, 0.7]),
-        ("the", [1.4, 0.1, 0.2, 0.0]),
-        ("mat", [0.4, 0.5, 2.2, 0.1]),
-        ("because", [0.1, 0.0, 0.1, 0.9]),
-        ("it", [0.6, 1.5, 0.3, 0.2]),
-        ("was", [0.0, 0.4, 0.0, 1.5]),
-        ("tired", [-0.3, 1.6, -0.4, 1.2]),
-    ]
-    lines = ["token,determiner,thing,place,event"]
-    lines += [",".join([word, *map(str, vector)]) for word, vector in words]
-    return ("\n".join(lines) + "\n").encode()
+    return b"""token,determiner,thing,place,event
+The,1.5,0.2,0.0,0.0
+cat,0.3,2.4,0.4,0.5
+sat,0.0,0.9,0.6,1.8
+on,0.2,0.0,1.4,0.7
+the,1.4,0.1,0.2,0.0
+mat,0.4,0.5,2.2,0.1
+because,0.1,0.0,0.1,0.9
+it,0.6,1.5,0.3,0.2
+was,0.0,0.4,0.0,1.5
+tired,-0.3,1.6,-0.4,1.2
+"""
 
 
 def translation() -> dict[str, Any]:
