@@ -162,7 +162,8 @@ def _notes(options: EdgesOptions, cases: Sequence[Case]) -> Iterator[Finding]:
         yield note(
             "left-out", f"the cases about {words} are left out: everything is in {options.dtype}"
         )
-    yield from _of_pytorch([where for kind, where in NAN_KINDS.items() if kind in kinds])
+    if asked := [where for kind, where in NAN_KINDS.items() if kind in kinds]:
+        yield from _of_pytorch(asked)  # loads torch
 
 
 def _of_pytorch(asked: Sequence[Where]) -> Iterator[Finding]:
