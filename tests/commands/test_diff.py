@@ -248,3 +248,13 @@ def test_no_tolerance_at_all_holds_one_head_element_by_element(
     said = re.search(r"left (\S+), right (\S+?)[;,]", " ".join(out.split("✗")[1].split()))
     assert said is not None
     assert said[1] != said[2]
+
+
+@pytest.mark.parametrize("engine", ["sdpa:efficient", "sdpa:cudnn@bfloat16"])
+def test_a_kernel_of_the_gpu_says_that_it_needs_one(
+    engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", f"numpy-vs-{engine}", "--shape", "1,2,4,8"]) == 2
+    said = capsys.readouterr().err
+    assert "needs a GPU: it runs on cuda, not on cpu" in said
+    assert "torch, sdpa, sdpa:math, sdpa:flash, mha and flex can" in said
