@@ -105,7 +105,8 @@ def _add_unlucky(
     of_scores = drift(q, k.T, dtype)
     scaled = of_scores * abs(inputs.effective_scale)
     early = scaled_first(q, k, dtype) * abs(inputs.effective_scale)
-    delta = ulp_of_scores(stages["masked"], dtype) + FACTOR * max(scaled, early)
+    sink = 0.0 if inputs.sinks is None else inputs.sinks[head]
+    delta = ulp_of_scores(stages["masked"], dtype, sink) + FACTOR * max(scaled, early)
     weights, context = swayed(stages["weights"], v, delta)
     found = dict.fromkeys(("scaled", "softcapped", "biased", "masked"), scaled)
     found |= {"scores": of_scores, **_onward("context", drift(stages["weights"], v, dtype), inputs)}

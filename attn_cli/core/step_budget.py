@@ -80,7 +80,8 @@ def _unlucky(rule: Rule, held: Stages, errors: dict[str, Array], dtype: str) -> 
     drifts = _of_heads(drift(w, x, dtype) for w, x in zip(weights[0], v[0], strict=True))
     _raise(errors, held, ("context", "merged"), drifts)
     if last is not None:
-        ulps = ulp_of_scores(stages[last], dtype)
+        sinks = 0.0 if rule.sinks is None else rule.sinks[:, None, None]
+        ulps = ulp_of_scores(stages[last], dtype, sinks)
         delta = ulps / 2 if last in held else ulps + FACTOR * of_scores
         found = [swayed(*head) for head in zip(weights[0], v[0], delta[0], strict=True)]
         _raise(errors, held, ("weights",), _of_heads(w for w, _ in found) / FACTOR)

@@ -64,7 +64,8 @@ def swayed(weights: Array, values: Array, delta: Array | float) -> tuple[float, 
     return float(moved.max(initial=0.0)), float(sums[np.isfinite(sums)].max(initial=0.0))
 
 
-def ulp_of_scores(masked: Array, dtype: str) -> Array:
-    """The ulp of the largest finite score of every row, (…, L, 1)."""
+def ulp_of_scores(masked: Array, dtype: str, sink: Array | float = 0.0) -> Array:
+    """The ulp of the largest finite score of every row, a sink's logit included, (…, L, 1)."""
     sizes = np.abs(np.where(np.isfinite(masked), masked, 0)).astype(np.float64)
-    return precision(dtype).ulp(sizes.max(-1, keepdims=True, initial=0.0))
+    largest = sizes.max(-1, keepdims=True, initial=0.0)
+    return precision(dtype).ulp(np.maximum(largest, np.abs(np.nan_to_num(sink))))

@@ -78,3 +78,10 @@ def test_a_program_that_scales_first_is_off_by_no_more() -> None:
     off = np.abs(first - q.astype(np.float64) @ k.astype(np.float64).T / np.sqrt(8)).max()
     said = scaled_first(q, k, "float32") / np.sqrt(8)
     assert 0.1 * said < off < 3 * said
+
+
+def test_the_logit_of_a_sink_counts_as_a_score() -> None:
+    scores = np.array([[[0.5, -np.inf], [-3.0, 1.0]]])
+    found = ulp_of_scores(scores, "float32", np.array([-9.0])[:, None, None])
+    np.testing.assert_array_equal(found, np.full((1, 2, 1), np.spacing(np.float32(9))))
+    assert ulp_of_scores(scores, "float32")[0, 0, 0] == np.spacing(np.float32(0.5))
