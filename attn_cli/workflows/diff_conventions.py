@@ -65,6 +65,6 @@ def cut(stages: Mapping[str, Array], b: int, h: int | None, group: int) -> dict[
         if h is None:
             cut[name] = array[b : b + 1]
         elif name not in WITHOUT_HEADS:
-            at = h // group if name in OF_KEYS and array.shape[1] * group > array.shape[1] else h
+            at = h // group if name in OF_KEYS else h
             cut[name] = array[b : b + 1, at : at + 1]
     return cut

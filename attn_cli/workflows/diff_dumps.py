@@ -22,6 +22,7 @@ from attn_cli.recognize.stage_dump import ORDER, NamedDump, StageDump, arrange, 
 from attn_cli.recognize.stage_layout import OVER_KEYS, WITHOUT_HEADS
 from attn_cli.workflows.diff_conventions import conventions_of, cut
 from attn_cli.workflows.diff_engines import WHOLE
+from attn_cli.workflows.diff_fills import fills_hidden, fills_read_as_hidden
 from attn_cli.workflows.diff_findings import common_findings
 from attn_cli.workflows.diff_options import DiffOptions
 from attn_cli.workflows.diff_parts import Part, hold
@@ -63,7 +64,8 @@ def diff_dumps(
 
     Raises InputError for what holds no stages, and where names or layouts could mean two things.
     """
-    dumps = _understood(left, right, options)
+    understood = _understood(left, right, options)
+    dumps = {side: fills_read_as_hidden(understood[side], side) for side in SIDES}
     shown = _shown(dumps, options)
     fitting = _same_shapes(dumps)
     question = asked(dumps, options) if fitting else None
@@ -243,7 +245,7 @@ def _part(
     b, h = at
     inputs = question.inputs
     group = inputs.shape[1] // inputs.kv_heads
-    narrowed = one_item(inputs, b) if h is None else one_head(inputs, b, h)
+    narrowed = fills_hidden(one_item(inputs, b) if h is None else one_head(inputs, b, h))
     rules = {side: side_rule(question, narrowed, scores_scaled=conventions[side]) for side in SIDES}
     stages = {side: cut(dumps[side].stages, b, h, group) for side in SIDES}
     other: Side = "right" if question.first == "left" else "left"
