@@ -27,7 +27,6 @@ from attn_cli.workflows.diff_options import DiffOptions
 
 Array = NDArray[Any]
 GIVEN = ("x", "q", "k", "v")
-MASKED = ("masked", "lse", "weights", "context")
 
 
 @dataclass(frozen=True, slots=True)
