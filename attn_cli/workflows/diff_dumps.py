@@ -22,7 +22,7 @@ from attn_cli.recognize.stage_dump import ORDER, NamedDump, StageDump, arrange, 
 from attn_cli.recognize.stage_layout import OVER_KEYS, WITHOUT_HEADS
 from attn_cli.workflows.diff_conventions import conventions_of, cut
 from attn_cli.workflows.diff_engines import WHOLE
-from attn_cli.workflows.diff_fills import fills_hidden, fills_read_as_hidden
+from attn_cli.workflows.diff_fills import fills_hidden, said_of_fills, with_infinity
 from attn_cli.workflows.diff_findings import common_findings
 from attn_cli.workflows.diff_options import DiffOptions
 from attn_cli.workflows.diff_parts import Part, hold
@@ -64,8 +64,7 @@ def diff_dumps(
 
     Raises InputError for what holds no stages, and where names or layouts could mean two things.
     """
-    understood = _understood(left, right, options)
-    dumps = {side: fills_read_as_hidden(understood[side], side) for side in SIDES}
+    dumps = _understood(left, right, options)
     shown = _shown(dumps, options)
     fitting = _same_shapes(dumps)
     question = asked(dumps, options) if fitting else None
@@ -91,6 +90,7 @@ def diff_dumps(
         masked=_masked(question),
         findings=(
             *(finding for side in SIDES for finding in dumps[side].findings),
+            *(said for side in SIDES for said in said_of_fills(dumps[side], side)),
             *(() if question is None else _said(dumps, question, conventions)),
             *common_findings(tallies, stages),
         ),
@@ -247,7 +247,8 @@ def _part(
     group = inputs.shape[1] // inputs.kv_heads
     narrowed = fills_hidden(one_item(inputs, b) if h is None else one_head(inputs, b, h))
     rules = {side: side_rule(question, narrowed, scores_scaled=conventions[side]) for side in SIDES}
-    stages = {side: cut(dumps[side].stages, b, h, group) for side in SIDES}
+    stored = {side: cut(dumps[side].stages, b, h, group) for side in SIDES}
+    stages = {side: with_infinity(stored[side]) for side in SIDES}
     other: Side = "right" if question.first == "left" else "left"
     held = {**stages[other], **stages[question.first]}
     base = side_rule(question, narrowed, scores_scaled=False)
@@ -261,7 +262,7 @@ def _part(
         coarsest=dumps[other].dtype if borrowed else None,
     )
     own = _derive(stages, rules, derived)
-    part = Part((b, h or 0), stages, made, rules, own, group, base=base.factor)
+    part = Part((b, h or 0), stages, made, rules, own, group, base=base.factor, stored=stored)
     return part, begin
 
 

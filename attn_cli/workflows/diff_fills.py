@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.core.findings import Place, note
+from attn_cli.core.findings import Finding, Place, note
 from attn_cli.core.inputs import FINITE_FILL, AttentionInputs
 from attn_cli.core.results_diff import Side
 from attn_cli.recognize.stage_dump import StageDump
@@ -19,28 +20,36 @@ Array = NDArray[Any]
 NOTHING = 1000.0
 
 
-def fills_read_as_hidden(dump: StageDump, side: Side) -> StageDump:
-    """A dump whose masked scores, where a finite fill hides a key, hold −∞; a note says so.
+def filled(masked: Array) -> NDArray[np.bool_]:
+    """Where finite fills hide keys, in masked scores (…, L, S).
 
-    In a row that has nothing else the fill hides nothing, and stays.
+    In a row that has nothing else the fill hides nothing.
     """
-    masked = dump.stages.get("masked")
-    if masked is None:
-        return dump
     with np.errstate(invalid="ignore"):
-        top = masked.max(-1, keepdims=True)
-        filled = np.isfinite(masked) & (masked <= FINITE_FILL) & (masked < top - NOTHING)
-    if not filled.any():
-        return dump
-    words = (
-        f"{side} hides {filled.sum():,} masked scores with a fill such as "
-        f"{masked[filled][0]:.6g}: held as −∞ would be, for its weight is 0"
-    )
-    return dataclasses.replace(
-        dump,
-        stages={**dump.stages, "masked": np.where(filled, -np.inf, masked)},
-        findings=(*dump.findings, note("finite-fill", words, Place(stage="masked"))),
-    )
+        low = np.minimum(FINITE_FILL, masked.max(-1, keepdims=True) - NOTHING)
+        found: NDArray[np.bool_] = np.isfinite(masked) & (masked <= low)
+    return found
+
+
+def with_infinity(stages: Mapping[str, Array]) -> dict[str, Array]:
+    """The stages of a side, whose masked scores hold −∞ where a finite fill hides a key."""
+    held = dict(stages)
+    if "masked" in held and (fills := filled(held["masked"])).any():
+        held["masked"] = np.where(fills, -np.inf, held["masked"])
+    return held
+
+
+def said_of_fills(dump: StageDump, side: Side) -> Iterator[Finding]:
+    """A note of the fills of a side's masked scores."""
+    masked = dump.stages.get("masked")
+    if masked is not None and (fills := filled(masked)).any():
+        yield note(
+            "finite-fill",
+            f"{side} hides {fills.sum():,} masked scores with a fill such as "
+            f"{masked[fills][0]:.6g} where others have −∞: a convention and no fault, for the "
+            "weights are 0 alike",
+            Place(stage="masked"),
+        )
 
 
 def fills_hidden(inputs: AttentionInputs) -> AttentionInputs:

@@ -107,6 +107,8 @@ def _faults(result: DiffResult, first: StageResult) -> Iterator[str]:
         yield f"{wrong[0]} is off; what it was made from is not there to tell why"
     elif not wrong and first.stage == "scores" and len(_holding(result)) == 1:
         yield f"that is {_holding(result)[0]}'s convention, and no fault: its scores hold the scale"
+    elif not wrong and first.stage == "masked" and _says(result, "finite-fill"):
+        yield "that is a convention, and no fault: a finite fill hides as −∞ does"
     elif not wrong:
         yield "which side is off cannot be told"
 
@@ -129,3 +131,7 @@ def _line(sign: str, words: str, screen: Screen, style: str) -> Text:
     mark = screen.text(sign, style)
     line = Text(" ").join([mark, screen.text(words, "bold")])
     return hanging(line, screen, indent=mark.cell_len + 1)
+
+
+def _says(result: DiffResult, code: str) -> bool:
+    return any(finding.code == code for finding in result.findings)
