@@ -24,7 +24,7 @@ from attn_cli.core.plain import plain_item, plain_run
 from attn_cli.core.plain_layer import PlainLayer
 from attn_cli.core.rounding import precision
 from attn_cli.core.trace import ALL_STAGES
-from attn_cli.core.unlucky import drift, swayed, ulp_of_scores
+from attn_cli.core.unlucky import drift, scaled_first, swayed, ulp_of_scores
 
 __all__ = ["FACTOR", "RUNS", "ULPS", "measure_budget", "plain_run"]
 
@@ -104,7 +104,9 @@ def _add_unlucky(
     q, k, v = entering["q_rotated", head], entering["k_rotated", kv], entering["v", kv]
     of_scores = drift(q, k.T, dtype)
     scaled = of_scores * abs(inputs.effective_scale)
-    delta = ulp_of_scores(stages["masked"], dtype) + FACTOR * scaled
+    early = scaled_first(q, k, dtype) * abs(inputs.effective_scale)
+    sink = 0.0 if inputs.sinks is None else inputs.sinks[head]
+    delta = ulp_of_scores(stages["masked"], dtype, sink) + FACTOR * max(scaled, early)
     weights, context = swayed(stages["weights"], v, delta)
     found = dict.fromkeys(("scaled", "softcapped", "biased", "masked"), scaled)
     found |= {"scores": of_scores, **_onward("context", drift(stages["weights"], v, dtype), inputs)}

@@ -59,10 +59,11 @@ class Ask:
 class Capabilities:
     """What an engine can do; asked for more it refuses and names one that can.
 
-    `stages` are those it ever shows; `hides` says which of them it does not show of one input. With
-    weights come statistics, top keys and cosines. `empty_row` is what stands in the weights and the
-    context of a row that sees no key (NaN reaches every head of the query). `refuses` maps what an
-    input may demand (`core/demands.py`) to why this engine cannot do it; it does all others.
+    `gradients` says whether attn can differentiate it. `stages` are those it ever shows; `hides`
+    says which of them it does not show of one input. With weights come statistics, top keys and
+    cosines. `empty_row` is what stands in the weights and the context of a row that sees no key
+    (NaN reaches every head of the query). `refuses` maps what an input may demand
+    (`core/demands.py`) to why this engine cannot do it; it does all others.
     """
 
     stages: frozenset[str]

@@ -201,10 +201,10 @@ class Values:
         self, at: tuple[int, int], left: Array, right: Array, allowed: Array, heads: list[int]
     ) -> None:
         """`left` and `right` (n, L, ·) are the heads `heads` of a part that differ."""
+        last = allowed.shape[-2:] if allowed.ndim == 4 else (1, 1)
+        several = allowed.ndim == 4 and allowed.shape[1] > 1
         wide = (
-            np.broadcast_to(allowed, (1, max(heads, default=0) + 1, 1, 1))
-            if (allowed.ndim < 4 or allowed.shape[1] == 1)
-            else allowed
+            allowed if several else np.broadcast_to(allowed, (1, max(heads, default=0) + 1, *last))
         )
         for i, h in enumerate(heads):
             budget = float(np.max(wide[0, h]))

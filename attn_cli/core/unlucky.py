@@ -38,6 +38,18 @@ def drift(a: Array, b: Array, dtype: str) -> float:
     return worst
 
 
+def scaled_first(q: Array, k: Array, dtype: str) -> float:
+    """How far scores q · kᵀ go where a program scales q and k before it multiplies them.
+
+    Every product is then off by an ulp or so of its own, by itself; they may be far larger than
+    their sum. In the precision in which sums are kept.
+    """
+    with np.errstate(all="ignore"):
+        sizes = np.sqrt(np.square(q.astype(np.float64)) @ np.square(k.astype(np.float64)).T)
+    largest = float(sizes[np.isfinite(sizes)].max(initial=0.0))
+    return largest * float(np.finfo(accumulator(dtype)).eps)
+
+
 def swayed(weights: Array, values: Array, delta: Array | float) -> tuple[float, float]:
     """How far weights (L, S), and their sums over values (S, d_v), go with scores `delta` off.
 
@@ -52,7 +64,8 @@ def swayed(weights: Array, values: Array, delta: Array | float) -> tuple[float, 
     return float(moved.max(initial=0.0)), float(sums[np.isfinite(sums)].max(initial=0.0))
 
 
-def ulp_of_scores(masked: Array, dtype: str) -> Array:
-    """The ulp of the largest finite score of every row, (…, L, 1)."""
+def ulp_of_scores(masked: Array, dtype: str, sink: Array | float = 0.0) -> Array:
+    """The ulp of the largest finite score of every row, a sink's logit included, (…, L, 1)."""
     sizes = np.abs(np.where(np.isfinite(masked), masked, 0)).astype(np.float64)
-    return precision(dtype).ulp(sizes.max(-1, keepdims=True, initial=0.0))
+    largest = sizes.max(-1, keepdims=True, initial=0.0)
+    return precision(dtype).ulp(np.maximum(largest, np.abs(np.nan_to_num(sink))))

@@ -34,7 +34,7 @@ class FlexEngine:
         stages=STAGES,
         dtypes=("float64", "float32", "float16", "bfloat16"),
         devices=("any",),
-        gradients=True,
+        gradients=False,
         copies=14,
         refuses={"sinks": "FlexAttention has none; they can be put in from its lse afterwards"},
     )

@@ -53,7 +53,7 @@ class MhaEngine:
         stages=STAGES,
         dtypes=("float64", "float32", "float16", "bfloat16"),
         devices=("any",),
-        gradients=True,
+        gradients=False,
         copies=12,
         lse=False,
         empty_row=float("nan"),

@@ -58,7 +58,7 @@ class SdpaEngine:
             stages=STAGES,
             dtypes=dtypes,
             devices=devices,
-            gradients=True,
+            gradients=False,
             copies=10,
             lse=False,
             refuses=REFUSES | (refuses or {}),

@@ -46,7 +46,11 @@ def read_folder(path: Path) -> tuple[Content, str]:
 
 def is_dump(path: Path) -> bool:
     """Whether `path` is a folder that holds some .npy file."""
-    return path.is_dir() and any(entry.suffix.lower() == ".npy" for entry in path.iterdir())
+    return path.is_dir() and any(map(_is_npy, path.iterdir()))
+
+
+def _is_npy(entry: Path) -> bool:
+    return entry.suffix.lower() == ".npy"
 
 
 def _files(path: Path) -> tuple[dict[str, Path], list[str]]:
@@ -54,14 +58,14 @@ def _files(path: Path) -> tuple[dict[str, Path], list[str]]:
     entries = sorted(path.iterdir())
     if len(entries) > MOST:
         raise InputError(f"is a folder of {len(entries):,} files; at most {MOST:,} are a dump")
-    files = [entry for entry in entries if entry.suffix.lower() == ".npy"]
+    files = [entry for entry in entries if _is_npy(entry)]
     for file in files:
         if not stat.S_ISREG(file.stat().st_mode):
             raise InputError(f"its {quoted(file.name)} is not a regular file")
     name, times = Counter(file.stem for file in files).most_common(1)[0]
     if times > 1:
         raise InputError(f"holds the name {quoted(name)} {times} times")
-    return {file.stem: file for file in files}, [e.name for e in entries if e not in files]
+    return {file.stem: file for file in files}, [e.name for e in entries if not _is_npy(e)]
 
 
 def _one(file: Path) -> Content:

@@ -127,11 +127,14 @@ def _check(dump: Dump, stages: Mapping[str, str]) -> None:
         )
     for role, name in stages.items():
         array = dump.arrays[name]
-        if array.dtype.kind not in "biuf" or not array.size:
+        which = f"{dump.source}: {fit_to_print(name)} ({role}) of shape {array.shape}"
+        if array.dtype.kind not in "iuf":
             raise InputError(
-                f"{dump.source}: {fit_to_print(name)} ({role}) has shape {array.shape} and dtype "
-                f"{array.dtype}: expected numbers"
+                f"{which} is {array.dtype}: expected numbers",
+                hint="--map THEIRS=OURS says what an array is, such as --map allowed=mask",
             )
+        if not array.size:
+            raise InputError(f"{which} is empty: expected one element at least on every axis")
 
 
 def _said(

@@ -19,9 +19,7 @@ from attn_cli.errors import InputError
 Array = NDArray[Any]
 Sizes = Mapping[str, int]  # of B, H, Hkv, L, S, d_k, d_v, by those letters
 
-OF_QUERIES = ("q", "q_rotated", "context")
 OF_KEYS = ("k", "k_rotated", "v")
-WITH_HEADS = (*OF_QUERIES, *OF_KEYS)
 OVER_KEYS = ("scores", "scaled", "softcapped", "biased", "masked", "weights")
 WITHOUT_HEADS = ("x", "x_positions", "merged", "output")
 MOST_SOLUTIONS = 2000  # that are looked at: by far enough to see that there is more than one

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.core.onestep import Rule, fault_free
+from attn_cli.core.onestep import Rule
 from attn_cli.core.results_diff import SIDES, Side
 from attn_cli.core.slicing import one_head
+from attn_cli.core.step_budget import fault_free
 from attn_cli.recognize.stage_dump import StageDump
 from attn_cli.recognize.stage_layout import OF_KEYS, OVER_KEYS, WITHOUT_HEADS
 from attn_cli.workflows.diff_question import Asked, side_rule
@@ -64,6 +65,6 @@ def cut(stages: Mapping[str, Array], b: int, h: int | None, group: int) -> dict[
         if h is None:
             cut[name] = array[b : b + 1]
         elif name not in WITHOUT_HEADS:
-            at = h // group if name in OF_KEYS and array.shape[1] * group > array.shape[1] else h
+            at = h // group if name in OF_KEYS else h
             cut[name] = array[b : b + 1, at : at + 1]
     return cut

@@ -20,6 +20,7 @@ from attn_cli.recognize.stage_dump import ORDER, NamedDump, StageDump, arrange, 
 from attn_cli.recognize.stage_layout import WITHOUT_HEADS
 from attn_cli.workflows.diff_conventions import conventions_of, cut
 from attn_cli.workflows.diff_engines import WHOLE
+from attn_cli.workflows.diff_fills import fills_hidden, said_of_fills, with_infinity
 from attn_cli.workflows.diff_findings import common_findings
 from attn_cli.workflows.diff_mistakes import mistakes_of
 from attn_cli.workflows.diff_options import DiffOptions
@@ -78,6 +79,7 @@ def diff_dumps(
         mistakes={} if question is None else mistakes_of(dumps, stages, question, conventions),
         findings=(
             *(finding for side in SIDES for finding in dumps[side].findings),
+            *(said for side in SIDES for said in said_of_fills(dumps[side], side)),
             *(() if question is None else _said(dumps, question, conventions)),
             *common_findings(tallies, stages),
         ),
@@ -215,7 +217,7 @@ def _parts(
             part, begin = _part(dumps, question, conventions, derived, (b, h), begin)
             yield part
         if not whole:
-            yield _joining(dumps, question, conventions, b)
+            yield _joining(dumps, question, conventions, derived, b)
         if progress:
             progress(b + 1, batch)
 
@@ -232,9 +234,10 @@ def _part(
     b, h = at
     inputs = question.inputs
     group = inputs.shape[1] // inputs.kv_heads
-    narrowed = one_item(inputs, b) if h is None else one_head(inputs, b, h)
+    narrowed = fills_hidden(one_item(inputs, b) if h is None else one_head(inputs, b, h))
     rules = {side: side_rule(question, narrowed, scores_scaled=conventions[side]) for side in SIDES}
-    stages = {side: cut(dumps[side].stages, b, h, group) for side in SIDES}
+    stored = {side: cut(dumps[side].stages, b, h, group) for side in SIDES}
+    stages = {side: with_infinity(stored[side]) for side in SIDES}
     other: Side = "right" if question.first == "left" else "left"
     held = {**stages[other], **stages[question.first]}
     base = side_rule(question, narrowed, scores_scaled=False)
@@ -247,26 +250,39 @@ def _part(
         {name: held[name] for name in begin},
         coarsest=dumps[other].dtype if borrowed else None,
     )
-    for side in SIDES:
-        lacking = [name for name, who in derived.items() if who == side]
-        if lacking:
-            next_ = next_stages(rules[side], stages[side])
-            stages[side] |= {name: next_[name] for name in lacking if name in next_}
-    own = {side: frozenset(n for n, who in derived.items() if who == side) for side in SIDES}
-    part = Part((b, h or 0), stages, made, rules, own, group, base=base.factor)
+    own = _derive(stages, rules, derived)
+    part = Part((b, h or 0), stages, made, rules, own, group, base=base.factor, stored=stored)
     return part, begin
 
 
-def _joining(dumps: Dumps, question: Asked, conventions: Mapping[Side, bool], b: int) -> Part:
+def _derive(
+    stages: dict[Side, dict[str, Array]], rules: Mapping[Side, Rule], derived: Mapping[str, Side]
+) -> dict[Side, frozenset[str]]:
+    """Gives a side what it lacks, made from what it has; returns which stages those are."""
+    for side in SIDES:
+        lacking = [name for name, who in derived.items() if who == side]
+        if lacking:
+            made = next_stages(rules[side], stages[side])
+            stages[side] |= {name: made[name] for name in lacking if name in made}
+    return {side: frozenset(n for n, who in derived.items() if who == side) for side in SIDES}
+
+
+def _joining(
+    dumps: Dumps,
+    question: Asked,
+    conventions: Mapping[Side, bool],
+    derived: Mapping[str, Side],
+    b: int,
+) -> Part:
     """The stages of one item that have no heads, with the context that they are made of."""
     narrowed = one_item(question.inputs, b)
     names = (*WITHOUT_HEADS, "context")
-    stages = {
+    stages: dict[Side, dict[str, Array]] = {
         side: {n: a[b : b + 1] for n, a in dumps[side].stages.items() if n in names}
         for side in SIDES
     }
     rules = {side: side_rule(question, narrowed, scores_scaled=conventions[side]) for side in SIDES}
-    own = dict.fromkeys(SIDES, NO_STAGES)
+    own = _derive(stages, rules, derived)
     return Part(
         (b, 0), stages, NoQuestion(stages["left"]), rules, own, only=frozenset(WITHOUT_HEADS)
     )

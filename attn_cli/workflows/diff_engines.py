@@ -234,14 +234,16 @@ def _run(side: EngineSide, inputs: AttentionInputs, wanted: frozenset[str], devi
     reason = refusal(engine, inputs, ask)
     if reason is not None:
         able = [name for name in ENGINES if refusal(ENGINES[name], inputs, ask) is None]
-        raise UnsupportedError(reason, hint=f"{' and '.join(able)} can" if able else "")
+        *first, last = able or [""]
+        names = f"{', '.join(first)} and {last}" if first else last
+        raise UnsupportedError(reason, hint=f"{names} can" if able else "")
     return engine_for(ask, side.engine, inputs).run(inputs, ask)
 
 
 def _device(side: EngineSide, device: str) -> str:
-    """The device asked for where the engine takes it: an engine of the CPU stays there."""
+    """The device asked for; an engine of the CPU alone stays there, one that needs more refuses."""
     can = ENGINES[side.engine].can.devices
-    return device if can == ("any",) or device.split(":")[0] in can else can[0]
+    return "cpu" if can == ("cpu",) else device
 
 
 def _info(side: EngineSide, options: DiffOptions) -> SideInfo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from attn_cli.core.compare import compare
 from attn_cli.core.difference import Tally, Tolerance
-from attn_cli.core.onestep import Rule, fault_free
+from attn_cli.core.onestep import Rule
 from attn_cli.core.results_diff import SIDES, Side
+from attn_cli.core.step_budget import fault_free
 
 Array = NDArray[Any]
 Stages = Mapping[str, Array]
@@ -43,6 +44,11 @@ class Part:
     group: int = 1  # query heads that read one key/value head
     only: frozenset[str] | None = None  # compare these alone; the others are what they are made of
     base: float = 1.0  # what the oracle's scores hold, as `Rule.factor`
+    stored: Mapping[Side, Stages] = field(default_factory=dict)  # as the files have them
+
+    def compared(self, side: Side, name: str) -> Array:
+        """What is held against the other side: the stage as its file has it."""
+        return self.stored.get(side, {}).get(name, self.stages[side][name])
 
     def factor(self, side: Side) -> float:
         """What a side's scores are by its convention, in the oracle's."""
@@ -62,7 +68,7 @@ def hold(part: Part, tallies: Mapping[str, Tally], tolerance: Tolerance) -> None
         and all(name in part.stages[side] for side in SIDES)
     }
     for name, tally in chosen.items():
-        left, right = part.stages["left"][name], part.stages["right"][name]
+        left, right = part.compared("left", name), part.compared("right", name)
         measured = sum(_budgets(part, name, tally), start=np.zeros(()))
         tally.compare(_at(part, name), left, right, tolerance.allowed(measured, right))
         for side in SIDES:

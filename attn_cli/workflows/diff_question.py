@@ -14,11 +14,12 @@ from attn_cli.core.difference import coarser
 from attn_cli.core.dump import Dump
 from attn_cli.core.findings import Finding
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.onestep import Rule, floor, next_stages, rule_of, step_budget
+from attn_cli.core.onestep import Rule, next_stages, rule_of
 from attn_cli.core.results import InputSummary
 from attn_cli.core.results_diff import SIDES, Side
 from attn_cli.core.rounding import precision
 from attn_cli.core.settings import Settings
+from attn_cli.core.step_budget import floor, step_budget
 from attn_cli.recognize import understand
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.stage_dump import StageDump
@@ -26,7 +27,6 @@ from attn_cli.workflows.diff_options import DiffOptions
 
 Array = NDArray[Any]
 GIVEN = ("x", "q", "k", "v")
-MASKED = ("masked", "lse", "weights", "context")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,18 +35,17 @@ def parse_shape(text: str) -> tuple[int, int, int, int]:
 def generated(
     shape: tuple[int, int, int, int],
     *,
-    keys: int | None = None,
     kv_heads: int | None = None,
     d_v: int | None = None,
     seed: int = 0,
 ) -> Dump:
-    """Independent standard normal q (B, H, L, d_k), k (B, Hkv, S, d_k) and v (B, Hkv, S, d_v).
+    """Independent standard normal q (B, H, L, d_k), k (B, Hkv, L, d_k) and v (B, Hkv, L, d_v).
 
     The same numbers on every machine (`core/draws.py`). What is not said is as in `shape`. Raises
     InputError where they do not fit in memory.
     """
     batch, heads, length, d_k = shape
-    kv = (batch, kv_heads or heads, keys or length)
+    kv = (batch, kv_heads or heads, length)
     shapes = {"q": shape, "k": (*kv, d_k), "v": (*kv, d_v or d_k)}
     need, free = sum(map(math.prod, shapes.values())) * BYTES_EACH, available_bytes()
     if free is not None and need > free:

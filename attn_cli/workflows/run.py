@@ -96,19 +96,6 @@ def _check_no_model(dump: Dump, options: RunOptions) -> None:
         raise InputError(f"{dump.source} holds no model, so nothing is predicted")
 
 
-def read_input(
-    source: str,
-    choices: Choices,
-    *,
-    context: str | None = None,
-    weights: str | None = None,
-    stdin: BinaryIO | None = None,
-) -> Reading:
-    """The file understood; `context` and `weights` as in `read_dump`."""
-    dump = formats.read(source, stdin=stdin)
-    return read_dump(dump, choices, context=context, weights=weights, stdin=stdin)
-
-
 def read_dump(
     dump: Dump,
     choices: Choices,

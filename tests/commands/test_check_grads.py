@@ -157,7 +157,13 @@ def test_token_vectors_with_projections(capsys: pytest.CaptureFixture[str], samp
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["--engine", "numpy"], "engine numpy computes no gradients\n      use --engine torch"),
+        *(
+            (
+                ["--engine", name],
+                f"attn cannot differentiate engine {name}\n      use --engine torch",
+            )
+            for name in ("numpy", "sdpa", "sdpa:flash", "mha", "flex")
+        ),
         (["--engine", "torhc"], "there is no engine 'torhc'"),
         (
             ["--causal"],

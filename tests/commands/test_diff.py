@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,25 @@ def test_help_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     for word in ("LEFT-vs-RIGHT", "--map", "--computed", "--atol", "--stage", "3 nothing"):
         assert word in out
+
+
+def test_no_tolerance_at_all_holds_one_head_element_by_element(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A budget of every element, of a single head; and numbers that print apart."""
+    tight = ("--atol", "0", "--rtol", "0", "--shape", "1,1,9,4")
+    code, out, err = called(capsys, "numpy@float64-vs-numpy@float32", *tight)
+    assert (code, err) == (1, "")
+    said = re.search(r"left (\S+), right (\S+?)[;,]", " ".join(out.split("✗")[1].split()))
+    assert said is not None
+    assert said[1] != said[2]
+
+
+@pytest.mark.parametrize("engine", ["sdpa:efficient", "sdpa:cudnn@bfloat16"])
+def test_a_kernel_of_the_gpu_says_that_it_needs_one(
+    engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", f"numpy-vs-{engine}", "--shape", "1,2,4,8"]) == 2
+    said = capsys.readouterr().err
+    assert "needs a GPU: it runs on cuda, not on cpu" in said
+    assert "torch, sdpa, sdpa:math, sdpa:flash, mha and flex can" in said

@@ -22,5 +22,5 @@ def test_sample_is_made_again_byte_for_byte(name: str, content: bytes) -> None:
 def test_every_sample_is_made_and_explained(samples: Path) -> None:
     readme = (samples / "README.md").read_text(encoding="utf-8")
     shipped = {path.name for path in samples.iterdir() if path.is_file()}
-    assert shipped - {"README.md", "make_samples.py"} == {*made(), *WRITTEN}
+    assert shipped - {"README.md", "encoding.py", "make_samples.py"} == {*made(), *WRITTEN}
     assert [name for name in (*made(), *WRITTEN) if f"`{name}`" not in readme] == []

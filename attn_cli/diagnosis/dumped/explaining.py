@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.budget import FACTOR, RUNS
-from attn_cli.core.onestep import HIDDEN, floor
+from attn_cli.core.onestep import HIDDEN
 from attn_cli.core.rounding import precision
+from attn_cli.core.step_budget import floor
 from attn_cli.diagnosis.dumped.case import Case
 from attn_cli.diagnosis.dumped.running import Predicted, Program, predict
 from attn_cli.diagnosis.formula.work import Steps

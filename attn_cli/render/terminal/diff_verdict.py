@@ -68,9 +68,18 @@ def _agreement(result: DiffResult) -> str:
 def _difference(result: DiffResult, first: StageResult) -> Iterator[str]:
     yield _parting(result, first)
     if first.values is not None:
-        left, right = first.values
-        yield f"worst at {place(first)}: left {left:.6g}, right {right:.6g}"
+        left, right = _told_apart(*first.values)
+        yield f"worst at {place(first)}: left {left}, right {right}"
     yield from _faults(result, first)
+
+
+def _told_apart(left: float, right: float) -> tuple[str, str]:
+    """Both numbers, with as many digits as tell them apart."""
+    for digits in (6, 9, 12, 15):
+        words = f"{left:.{digits}g}", f"{right:.{digits}g}"
+        if words[0] != words[1]:
+            return words
+    return f"{left:.17g}", f"{right:.17g}"
 
 
 def _parting(result: DiffResult, first: StageResult) -> str:
@@ -106,6 +115,8 @@ def _faults(result: DiffResult, first: StageResult) -> Iterator[str]:
         yield f"{wrong[0]} is off; what it was made from is not there to tell why"
     elif not wrong and first.stage == "scores" and len(_holding(result)) == 1:
         yield f"that is {_holding(result)[0]}'s convention, and no fault: its scores hold the scale"
+    elif not wrong and first.stage == "masked" and _says(result, "finite-fill"):
+        yield "that is a convention, and no fault: a finite fill hides as −∞ does"
     elif not wrong:
         yield "which side is off cannot be told"
 
@@ -128,3 +139,7 @@ def _line(sign: str, words: str, screen: Screen, style: str) -> Text:
     mark = screen.text(sign, style)
     line = Text(" ").join([mark, screen.text(words, "bold")])
     return hanging(line, screen, indent=mark.cell_len + 1)
+
+
+def _says(result: DiffResult, code: str) -> bool:
+    return any(finding.code == code for finding in result.findings)

@@ -14,11 +14,11 @@ from attn_cli.core.compare import apart
 from attn_cli.core.dump import Dump
 from attn_cli.core.engine import Progress
 from attn_cli.core.findings import Finding, note
-from attn_cli.core.onestep import fault_free
 from attn_cli.core.results_diff import Side, StageResult
 from attn_cli.core.results_dump import DumpResult, StageCheck, StageVerdict
 from attn_cli.core.results_mistakes import Diagnosis
 from attn_cli.core.slicing import one_head
+from attn_cli.core.step_budget import fault_free
 from attn_cli.errors import InputError
 from attn_cli.models import is_model
 from attn_cli.recognize.stage_dump import ORDER, StageDump, arrange, named

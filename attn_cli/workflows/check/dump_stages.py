@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from attn_cli.core.difference import SideTally, Tally, Tolerance
 from attn_cli.core.engine import Progress
 from attn_cli.core.inputs import FINITE_FILL
-from attn_cli.core.onestep import HIDDEN, Rule, fault_free, next_stages
+from attn_cli.core.onestep import HIDDEN, Rule, next_stages
 from attn_cli.core.slicing import one_head, one_item
+from attn_cli.core.step_budget import fault_free
 from attn_cli.recognize.stage_layout import OF_KEYS, WITHOUT_HEADS
 from attn_cli.workflows.diff_conventions import cut
 from attn_cli.workflows.diff_engines import WHOLE

@@ -170,7 +170,7 @@ def _notes(options: EdgesOptions, cases: Sequence[Case]) -> Iterator[Finding]:
         )
     asked: list[Where] = [where for kind, where in NAN_KINDS.items() if kind in kinds]
     if asked and not options.code:
-        yield from _of_pytorch(asked)
+        yield from _of_pytorch(asked)  # loads torch
 
 
 def _of_pytorch(asked: Sequence[Where]) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ def differentiable(engine: str) -> Differentiable:
     if not ENGINES[engine].can.gradients:
         able = [name for name in ENGINES if ENGINES[name].can.gradients]
         raise UnsupportedError(
-            f"engine {engine} computes no gradients", hint=f"use --engine {' or '.join(able)}"
+            f"attn cannot differentiate engine {engine}", hint=f"use --engine {' or '.join(able)}"
         )
     from attn_cli.checks.grads.torch_subject import TORCH
 

@@ -9,17 +9,10 @@ import pytest
 
 from attn_cli.core.engine import Ask
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.onestep import (
-    STEP_ULPS,
-    Rule,
-    fault_free,
-    floor,
-    next_stages,
-    rule_of,
-    step_budget,
-)
+from attn_cli.core.onestep import Rule, next_stages, rule_of
 from attn_cli.core.rounding import precision
 from attn_cli.core.slicing import one_item
+from attn_cli.core.step_budget import STEP_ULPS, fault_free, floor, step_budget
 from attn_cli.engines import ENGINES
 from attn_cli.workflows.diff_engines import compared_steps
 from tests.agreement.layer_samples import LAYERS

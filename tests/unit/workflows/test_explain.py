@@ -118,10 +118,11 @@ def _assert_shown(one: Any, row: Any, result: Explanation) -> None:
 
 
 def rows_of(name: str) -> Iterator[tuple[Explanation, Reading]]:
-    from attn_cli.workflows.run import read_input
+    from attn_cli import formats
+    from attn_cli.workflows.run import read_dump
 
     choices = Choices(masks=("causal",), align="lower-right") if name == "decode.npz" else Choices()
-    reading = read_input(str(SAMPLES / name), choices)
+    reading = read_dump(formats.read(str(SAMPLES / name)), choices)
     for item in range(reading.summary.batch):
         for query in range(reading.summary.queries):
             yield explained(reading, query, item=item), reading

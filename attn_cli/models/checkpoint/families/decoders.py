@@ -15,7 +15,6 @@ EACH_NORMS = {"q_norm.weight": "heads d_k", "k_norm.weight": "kv_heads d_k"}
 PLAIN = Attention()
 BIASED = Attention(bias={"qkvo": "attention_bias"})
 QKV_BIASED = Attention(bias={"qkv": "attention_bias"})
-BY_TYPE = rules.listed("layer_types")
 
 
 def nope(at: At) -> str | None:
