@@ -21,6 +21,8 @@ class AttnError(Exception):
     Anything else that is raised is a fault of attn itself and keeps its traceback.
     """
 
+    code = ExitCode.CANNOT_RUN
+
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
@@ -40,3 +42,9 @@ class MisfitError(InputError):
 
 class UnsupportedError(AttnError):
     """An engine, format or mask was asked for what it cannot do; the hint names what can."""
+
+
+class UndecidedError(AttnError):
+    """attn abstains, and says why: what it would report could not be relied on."""
+
+    code = ExitCode.UNDECIDED

@@ -6,6 +6,7 @@ nothing was trained. The arrays without tokens are seeded random numbers.
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def samples() -> dict[str, bytes]:
         "sentence.csv": sentence(),
         "sentence_model.safetensors": sentence_model(),
         "three_tokens.json": as_json(three_tokens()),
+        "tiny_gemma2/config.json": tiny_gemma2(),
         "translation.json": as_json(translation()),
     }
 
@@ -50,6 +52,32 @@ def apple() -> dict[str, Any]:
         ],
         "settings": {"heads": 2, "mask": "causal"},
     }
+
+
+def tiny_gemma2() -> bytes:
+    """A configuration of Gemma 2, as small as it can be: windows, grouped heads, a softcap.
+
+    There are no weights and no tokenizer: attn model draws them, and an input.
+    """
+    config = {
+        "model_type": "gemma2",
+        "architectures": ["Gemma2ForCausalLM"],
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "query_pre_attn_scalar": 8,
+        "attn_logit_softcapping": 20.0,
+        "sliding_window": 6,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "initializer_range": 0.4,
+        "vocab_size": 100,
+        "max_position_embeddings": 64,
+        "pad_token_id": 0,
+    }
+    return (json.dumps(config, indent=2) + "\n").encode()
 
 
 def three_tokens() -> dict[str, Any]:
@@ -338,6 +366,7 @@ def _normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
 
 def main() -> None:
     for name, content in samples().items():
+        (HERE / name).parent.mkdir(exist_ok=True)
         (HERE / name).write_bytes(content)
         print(f"{name}: {len(content)} bytes")
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "explain": "attn_cli.commands.explain",
     "mask": "attn_cli.commands.mask",
     "diff": "attn_cli.commands.diff",
+    "model": "attn_cli.commands.model",
     "check": "attn_cli.commands.check",
 }
 
@@ -63,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AttnError as error:
         if os.environ.get("ATTN_DEBUG"):
             traceback.print_exc()
-        return _refused(error.message, error.hint, json=json)
+        _refused(error.message, error.hint, json=json)
+        return error.code
     except USAGE_ERROR as error:
         return _refused(*_usage(error, arguments), json=json)
     except MemoryError:

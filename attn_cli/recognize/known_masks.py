@@ -17,6 +17,7 @@ from attn_cli.recognize.mask_families import Seen, guesses
 
 Polarity = Literal["keep", "hidden"]
 
+NOTHING = "a mask that hides nothing"
 AT_ONCE = 2**22  # pairs that are compared at once
 FIRST = 4  # rows from each end, compared before all
 
@@ -161,7 +162,7 @@ def _off_by_one(shift: int, own: bool, after: bool) -> str:
 def _match(
     expression: MaskExpression, align: Align | None, look: Look, additive: bool, off: str
 ) -> MaskMatch:
-    words = "a mask that hides nothing" if str(expression) == "none" else str(expression)
+    words = NOTHING if str(expression) == "none" else str(expression)
     words += f", {align}" if align is not None else ""
     if look.polarity == "hidden":
         inverted = " with True = hidden (the polarity of nn.MultiheadAttention)"

@@ -11,7 +11,7 @@ import numpy as np
 from attn_cli.core.masks import MaskContext
 from attn_cli.core.results_mask import MaskMatch
 from attn_cli.masks.expression import parse
-from attn_cli.recognize.known_masks import equals, known_masks, offset_of
+from attn_cli.recognize.known_masks import NOTHING, equals, known_masks, offset_of
 from attn_cli.recognize.mask_families import Seen
 from attn_cli.recognize.stored_mask import StoredMask
 
@@ -74,7 +74,8 @@ def _padded(
     context = MaskContext(batch, heads, queries, keys, offset_of(first.align, queries, keys))
     if not equals(expression, context, ~visible if first.polarity == "hidden" else visible):
         return None
-    words = first.words.replace(first.expression, text, 1)
+    alone = NOTHING if first.expression == "none" else first.expression
+    words = first.words.replace(alone, text, 1)
     return replace(first, expression=text, words=words)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 
 from attn_cli.core.listing import Entry, Listing
+from attn_cli.core.model_heads import MEANS, OTHERS, ROLES
 from attn_cli.core.names import STAGE_WORDS
 from attn_cli.core.registry import unknown_name
 from attn_cli.core.trace import EVERY_STAGE
@@ -92,6 +93,14 @@ def _stages() -> Iterator[Entry]:
         yield Entry(name, f"{STAGES[name]} (in files also {', '.join(others)})")
 
 
+def _heads() -> Iterator[Entry]:
+    """What is said of a head of a real model: its figures, and what it may do."""
+    for name, words in {**MEANS, **OTHERS}.items():
+        yield Entry(name, words)
+    for role, (letter, rule) in ROLES.items():
+        yield Entry(f"{letter} {role}", rule)
+
+
 def _told(target: str) -> str:
     """The docstring below the attribute of "module:attribute", or else that of the module."""
     tree, attribute = _parsed(target), target.split(":")[1]
@@ -128,4 +137,5 @@ KINDS: Mapping[str, Callable[[], Iterator[Entry]]] = {
     "statistics": _statistics,
     "formats": _formats,
     "stages": _stages,
+    "heads": _heads,
 }

@@ -58,6 +58,8 @@ def probe(*arguments: str) -> tuple[int, set[str]]:
         ["explain", MODEL, "--text", "a b a", "--query", "2", "--json"],
         ["check", "impl", "--help"],
         ["check", "edges", "--list"],
+        ["model", "--help"],
+        ["model", "--list"],
         ["check", "edges", "--engine", "numpy", "--kind", "sinks"],
     ],
     ids=" ".join,
@@ -76,6 +78,7 @@ def test_torch_is_not_loaded(arguments: list[str]) -> None:
         ["explain", "--help"],
         ["mask", "--help"],
         ["check", "shapes", "--help"],
+        ["model", "--help"],
     ],
     ids=" ".join,
 )

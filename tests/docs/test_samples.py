@@ -21,6 +21,7 @@ def test_sample_is_made_again_byte_for_byte(name: str, content: bytes) -> None:
 
 def test_every_sample_is_made_and_explained(samples: Path) -> None:
     readme = (samples / "README.md").read_text(encoding="utf-8")
-    shipped = {path.name for path in samples.iterdir() if path.is_file()}
+    files = (path for path in samples.rglob("*") if path.is_file())
+    shipped = {str(path.relative_to(samples)) for path in files if "__pycache__" not in path.parts}
     assert shipped - {"README.md", "encoding.py", "make_samples.py"} == {*made(), *WRITTEN}
     assert [name for name in (*made(), *WRITTEN) if f"`{name}`" not in readme] == []

@@ -28,10 +28,10 @@ def model_screen(
     for number, layer in result.layers.items():
         shown = list(drawn(layer, screen, parts=parts, bits=bits))
         if shown:
-            blocks += [Text(), _heading(f"layer {number}", screen), *shown]
+            blocks += [Text(), heading(f"layer {number}", screen), *shown]
     if "predictions" in parts and result.predictions:
         table = prediction_table(result.predictions, names(result.last, screen), bits=bits)
-        blocks += [Text(), _heading("predictions", screen), Text(), *table]
+        blocks += [Text(), heading("predictions", screen), Text(), *table]
     if "findings" in parts:
         said = [*findings(result.said, (), screen), *_elsewhere(result.elsewhere, screen)]
         blocks += [Text(), *said] if said else []
@@ -47,7 +47,7 @@ def _facts(model: ModelSummary) -> Iterator[str]:
         yield "no residual"
 
 
-def _heading(words: str, screen: Screen) -> Text:
+def heading(words: str, screen: Screen) -> Text:
     """A quiet line across the screen with words near its beginning."""
     line = screen.sign("─")
     width = min(screen.width, WIDEST)

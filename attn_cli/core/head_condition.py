@@ -1,0 +1,101 @@
+"""HeadCondition: what no head may do, as `normalized_entropy<0.05`."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attn_cli.core.model_heads import MEANS, OTHERS, HeadFigures
+from attn_cli.core.registry import unknown_name
+from attn_cli.core.results import json_number
+from attn_cli.errors import InputError
+
+COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_FORM = re.compile(r"\s*(?P<name>[\w-]+)\s*(?P<sign><=|>=|<|>)\s*(?P<number>[^\s<>=]+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class HeadCondition:
+    """A figure by its JSON name, a comparison and a number; a figure that is NaN meets none."""
+
+    name: str
+    sign: str
+    number: float
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.number:g}"
+
+    def holds(self, head: HeadFigures) -> bool:
+        """Whether this head meets it."""
+        return COMPARE[self.sign](figure(head, self.name), self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A condition and the shown heads that meet it, the farthest beyond it first."""
+
+    condition: HeadCondition
+    heads: tuple[HeadFigures, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "condition": str(self.condition),
+            "heads": [
+                {
+                    "layer": head.layer,
+                    "stack": head.stack,
+                    "path": str(head.place),
+                    "head": head.head,
+                    "value": json_number(figure(head, self.condition.name)),
+                }
+                for head in self.heads
+            ],
+        }
+
+
+def figure(head: HeadFigures, name: str) -> float:
+    """A figure of a head by its JSON name."""
+    return float(head.means[name] if name in head.means else getattr(head, name))
+
+
+def head_condition(text: str) -> HeadCondition:
+    """The condition that a text is; InputError for another form or an unknown name.
+
+    >>> head_condition("max_weight >= 0.5")
+    HeadCondition(name='max_weight', sign='>=', number=0.5)
+    """
+    found = _FORM.fullmatch(text)
+    number = math.nan if found is None else _number(found["number"])
+    if found is None or math.isnan(number):
+        raise InputError(
+            f"the condition {text!r} cannot be read: expected a figure, one of < <= > >=, and a "
+            "number",
+            hint='for example "normalized_entropy<0.05"',
+        )
+    if found["name"] not in {**MEANS, **OTHERS}:
+        raise unknown_name("figure", found["name"], (*MEANS, *OTHERS))
+    return HeadCondition(found["name"], found["sign"], number)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def met(condition: HeadCondition, heads: tuple[HeadFigures, ...]) -> Met:
+    """Which of the heads meet a condition."""
+    holding = [head for head in heads if condition.holds(head)]
+    downwards = condition.sign.startswith(">")
+    holding.sort(key=lambda head: figure(head, condition.name), reverse=downwards)
+    return Met(condition, tuple(holding))

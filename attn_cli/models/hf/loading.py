@@ -1,0 +1,139 @@
+"""load(): a folder in Hugging Face layout, or a name on the hub, as a model in memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attn_cli.core.findings import Finding, note
+from attn_cli.errors import InputError, UnsupportedError
+from attn_cli.formats.names import quoted
+from attn_cli.models.hf.architecture import class_of, kind_of
+from attn_cli.models.hf.extra import needed, transformers
+from attn_cli.models.hf.finding_tokenizer import tokenizer_of
+from attn_cli.models.hf.loaded import LoadedModel
+from attn_cli.models.hf.loading_errors import missing_weights, refusals
+from attn_cli.models.hf.options import LoadOptions
+from attn_cli.models.hf.reading_config import read_config
+from attn_cli.models.hf.registering import BACKENDS
+from attn_cli.torch_arrays import usable_device
+
+POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions")
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+
+
+def load(options: LoadOptions) -> LoadedModel:
+    """The model, in evaluation mode, with its tokenizer where it has one.
+
+    InputError or UnsupportedError, in one line, for a folder without config.json or weights,
+    damaged files, weights that are missing, a model that needs code of its own, a name that cannot
+    be reached, a device or precision that is not there.
+    """
+    transformers()
+    if options.dtype is not None and options.dtype not in DTYPES:
+        raise InputError(
+            f"there is no precision {options.dtype!r} for a model",
+            hint=f"known: {', '.join(DTYPES)}",
+        )
+    device = usable_device(options.device, options.dtype or "float32")
+    folder, config = read_config(options)
+    with _quiet():
+        tokenizer = tokenizer_of(
+            folder, options.source, trust_remote_code=options.trust_remote_code
+        )
+        model, notes = _model(options, folder, config, device)
+    model.eval()
+    return LoadedModel(
+        model=model,
+        config=model.config,
+        source=options.source,
+        architecture=type(model).__name__,
+        kind=kind_of(model),
+        tokenizer=tokenizer,
+        device=next((p.device for p in model.parameters()), device),
+        dtype=str(model.dtype).removeprefix("torch."),
+        backend=backend_of(model),
+        positions=_positions(model),
+        random=options.random_weights,
+        notes=(*notes, *(() if tokenizer is None else tokenizer.notes)),
+    )
+
+
+def _model(
+    options: LoadOptions, folder: Path | None, config: Any, device: torch.device
+) -> tuple[Any, tuple[Finding, ...]]:
+    kind = class_of(config, remote=options.trust_remote_code)
+    if options.random_weights:
+        return _random(kind, config, options, device)
+    given: dict[str, Any] = {"dtype": options.dtype or "auto", "config": config}
+    if options.backend is not None:
+        given["attn_implementation"] = _known(options.backend)
+    if options.device_map is not None:
+        needed("accelerate", "hf")
+        given["device_map"] = options.device_map
+    if options.trust_remote_code:
+        given["trust_remote_code"] = True
+    with refusals(options.source, folder):
+        model, report = kind.from_pretrained(options.source, output_loading_info=True, **given)
+    missing_weights(options.source, report)
+    if options.device_map is None:
+        model = model.to(device)
+    return model, ()
+
+
+def _random(
+    kind: Any, config: Any, options: LoadOptions, device: torch.device
+) -> tuple[Any, tuple[Finding, ...]]:
+    """The model of a configuration with numbers drawn by transformers' own rules."""
+    if options.backend is not None:
+        config._attn_implementation = _known(options.backend)
+    dtype = getattr(torch, options.dtype or "float32")
+    build = kind._from_config if hasattr(kind, "_from_config") else kind.from_config
+    with refusals(options.source, None), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        model = build(config).to(device=device, dtype=dtype)
+    said = f"the weights are random (seed {options.seed}): nothing here was learned"
+    return model, (note("random-weights", said),)
+
+
+def _known(backend: str) -> str:
+    if backend not in BACKENDS:
+        raise UnsupportedError(
+            f"attn cannot look into the attention backend {quoted(backend)}",
+            hint=f"known: {', '.join(BACKENDS)}",
+        )
+    return backend
+
+
+def backend_of(model: Any) -> str:
+    """The attention that a model was given; UnsupportedError for one that attn cannot look into."""
+    said = model.config._attn_implementation
+    return _known(said or "eager")
+
+
+def _positions(model: Any) -> int | None:
+    """The longest text; None where positions have no end.
+
+    An embedding with a padding id (RoBERTa's) counts positions from behind it.
+    """
+    text = model.config.get_text_config()
+    values = (getattr(text, name, None) for name in POSITIONS)
+    most = next((value for value in values if type(value) is int and value > 0), None)
+    for path, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if most and path.endswith("position_embeddings") and padding is not None:
+            return most - int(padding) - 1
+    return most
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What transformers finds odd while loading is said by attn, or is not a user's concern."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,81 @@
+"""The configuration of a model: out of a folder, or from the hub by name."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from pathlib import Path
+from typing import Any
+
+from attn_cli.errors import InputError, UnsupportedError
+from attn_cli.formats.names import listed, printable, quoted
+from attn_cli.models.checkpoint.config_file import known_name, read_object
+from attn_cli.models.hf.extra import transformers
+from attn_cli.models.hf.loading_errors import refusals
+from attn_cli.models.hf.options import LoadOptions
+
+CONFIG = "config.json"
+
+
+def read_config(options: LoadOptions) -> tuple[Path | None, Any]:
+    """The folder, None for a name on the hub, and the configuration of transformers.
+
+    InputError for a folder that is not there or holds no config.json, and for a file that is no
+    such thing; UnsupportedError where the model needs code of its own, or is unknown.
+    """
+    source = options.source
+    folder = _folder(source)
+    if folder is not None:
+        _check(read_object(folder / CONFIG), options)
+    with warnings.catch_warnings(), refusals(source, folder):
+        warnings.simplefilter("ignore")
+        config = transformers().AutoConfig.from_pretrained(
+            source, trust_remote_code=options.trust_remote_code
+        )
+    return folder, config
+
+
+def _folder(source: str) -> Path | None:
+    """The folder of a source; None where it can only be a name on the hub."""
+    if not source or "\0" in source:
+        raise InputError("no folder or model can have this name")
+    path = Path(source)
+    if path.is_dir():
+        if not (path / CONFIG).exists():
+            raise InputError(f"{printable(source)}: holds no {CONFIG}", hint=_instead(path))
+        return path
+    if path.exists():
+        raise InputError(
+            f"{printable(source)}: is not a folder", hint=f"give the folder that holds {CONFIG}"
+        )
+    if source.startswith((".", "/", "~")) or source.count("/") > 1:
+        raise InputError(f"{printable(source)}: no such folder")
+    return None
+
+
+def _check(config: dict[str, Any], options: LoadOptions) -> None:
+    """UnsupportedError for a model that needs its own code, or that nobody knows."""
+    kind = known_name(config.get("model_type"))
+    known = transformers().models.auto.configuration_auto.CONFIG_MAPPING
+    if kind in known:
+        return
+    if isinstance(config.get("auto_map"), dict):
+        if options.trust_remote_code:
+            return
+        raise UnsupportedError(
+            f"{printable(options.source)}: the model comes with code of its own, which is not run",
+            hint="read that code, then --trust-remote-code runs it",
+        )
+    if not kind:
+        raise InputError(f"{printable(options.source)}: {CONFIG} has no model_type")
+    near = difflib.get_close_matches(kind, list(known), n=1, cutoff=0.8)
+    raise UnsupportedError(
+        f"{printable(options.source)}: transformers {transformers().__version__} does not know "
+        f"the model_type {quoted(kind)}",
+        hint=f"did you mean {near[0]}?" if near else "is transformers new enough?",
+    )
+
+
+def _instead(path: Path) -> str:
+    names = sorted(each.name for each in path.iterdir())[:6]
+    return f"it holds {listed(names)}" if names else "the folder is empty"

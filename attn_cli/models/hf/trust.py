@@ -1,0 +1,34 @@
+"""Trust: whether the staged formula gives what the model computed, on a few rows of each call."""
+
+from __future__ import annotations
+
+import torch
+
+from attn_cli.models.hf.blocks import stages_of
+from attn_cli.models.hf.call import AttentionCall, wide
+
+ROUNDINGS = 16  # of the model's precision, that an output of size 1 may be off
+
+
+def explained(call: AttentionCall) -> bool:
+    """Whether the first, the middle and the last row of every head are what the model computed.
+
+    Rounding may move a weight by the size of its score times the precision, so the allowance is
+    eps · (16 + 8 · the largest score) · the largest value. A row that sees no key is passed over:
+    kernels differ in what they make of it.
+    """
+    facts, context = call.facts, call.context
+    assert context is not None
+    assert call.v is not None
+    eps = torch.finfo(context.dtype).eps
+    largest = wide(call.v).abs().amax()
+    for row in sorted({0, facts.queries // 2, facts.queries - 1}):
+        rows = slice(row, row + 1)
+        stages = stages_of(call, rows, wanted=("biased", "masked", "context"))
+        score = torch.nan_to_num(stages["biased"]).abs().amax(-1, keepdim=True)
+        gap = (wide(context[:, :, rows]) - stages["context"]).abs()
+        seen = (stages["masked"] > -1e30).any(-1, keepdim=True)
+        wrong = seen & (gap > eps * (ROUNDINGS + 8 * score) * largest)
+        if bool(wrong.any()):
+            return False
+    return True

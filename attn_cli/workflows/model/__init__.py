@@ -1,0 +1,1 @@
+"""model: what attention does in a real checkpoint, one part a file."""

@@ -1,0 +1,38 @@
+"""Real rows: which queries and keys of a call are tokens of the input, and no padding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attn_cli.core.masks import BoolArray
+from attn_cli.core.model_calls import CallFacts
+
+if TYPE_CHECKING:
+    from attn_cli.models.hf.inputs import ModelInputs
+
+
+def real_queries(inputs: ModelInputs, facts: CallFacts) -> BoolArray:
+    """(B, L): True where a query is no padding; all of a sequence that no padding is known of."""
+    return _real(inputs, facts, facts.queries, decoder=in_decoder(inputs, facts))
+
+
+def real_keys(inputs: ModelInputs, facts: CallFacts) -> BoolArray:
+    """(B, S): the same of the keys, which cross-attention takes from the encoder."""
+    decoder = in_decoder(inputs, facts) and not facts.cross
+    return _real(inputs, facts, facts.keys, decoder=decoder)
+
+
+def in_decoder(inputs: ModelInputs, facts: CallFacts) -> bool:
+    """Whether a call's queries are those of an encoder-decoder's decoder."""
+    return bool(inputs.decoder_tokens) and "decoder" in facts.place.path
+
+
+def _real(inputs: ModelInputs, facts: CallFacts, length: int, *, decoder: bool) -> BoolArray:
+    name = "decoder_attention_mask" if decoder else "attention_mask"
+    mask = inputs.tensors.get(name)
+    if mask is None or tuple(mask.shape) != (facts.batch, length):
+        return np.ones((facts.batch, length), bool)
+    there: BoolArray = mask.detach().cpu().numpy() != 0
+    return there
