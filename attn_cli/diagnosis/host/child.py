@@ -14,7 +14,7 @@ from typing import IO
 
 def main() -> None:
     """Serves requests until the pipe ends."""
-    asked, told = _take_pipes()
+    asked, told = take_pipes()
     from attn_cli.diagnosis.host import wire
     from attn_cli.diagnosis.host.worker import Worker
 
@@ -32,7 +32,7 @@ def main() -> None:
         wire.send(told, answer)
 
 
-def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
+def take_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Keeps the pipes for itself, and gives the code an empty stdin and stderr as its stdout."""
     asked, told = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
