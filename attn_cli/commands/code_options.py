@@ -102,6 +102,22 @@ ALIKE = (  # options that mean by themselves what they say of the code
 )
 
 
+SAID = {  # what every command about code takes: the argument and its option
+    "plan": "--plan",
+    "init": "--init",
+    "call": "--call",
+    "mask_means": "--mask-means",
+    "names": "--map",
+    "returns": "--returns",
+}
+
+
+def words_of_code(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words of the command line that say how the code is built and called."""
+    said = {option: given[name] for name, option in SAID.items() if given[name] is not None}
+    return tuple(word for pair in said.items() for word in pair)
+
+
 def seed(value: int | None) -> int:
     """The seed that is used; InputError where there is no such."""
     from attn_cli.core.draws import LARGEST_SEED

@@ -94,4 +94,5 @@ def _adapt(
         numbers=done.numbers,
         findings=findings,
         limit=limit,
+        weights_said="weights" in said.intent,
     )

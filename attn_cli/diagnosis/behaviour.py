@@ -152,7 +152,8 @@ class _Trying:
         """Turns the tokens round: rows must follow, where order does not count."""
         intent = self.told.setting.plan.intent
         ordered = (intent.rope, intent.positions) != (None, None) or intent.alibi
-        if ordered or self.told.setting.own_mask or base.question.keep is not None:
+        keep = base.question.keep
+        if ordered or self.told.setting.own_mask or (keep is not None and not keep.all()):
             return
         if base.question.bias is not None or base.question.shape[2] < 2:
             return

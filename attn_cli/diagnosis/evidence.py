@@ -13,7 +13,7 @@ from attn_cli.diagnosis.asking import Sizes, draw_question
 from attn_cli.diagnosis.interviewing import Interview, answer, with_mask_dtype
 from attn_cli.diagnosis.mistakes import MISTAKES
 from attn_cli.diagnosis.mistakes.base import Mistake
-from attn_cli.diagnosis.probes.probe import Seen, gaps, see
+from attn_cli.diagnosis.probes.probe import Probe, Seen, gaps, see
 from attn_cli.diagnosis.question import Question
 from attn_cli.diagnosis.subject import Adapted
 from attn_cli.errors import AttnError
@@ -21,6 +21,7 @@ from attn_cli.errors import AttnError
 Array = NDArray[Any]
 
 DRAWS = 200  # train-mode runs whose mean is held against eval mode
+FRESH = (11, 13)  # lengths that no probe has
 SURE = 8.0  # standard errors that the mean may be off by chance: never
 
 
@@ -40,7 +41,8 @@ def gather(adapted: Adapted, told: Interview) -> list[Evidence]:
     found = [*_mutation(told), *_randomness(adapted, told)]
     random = any(one.mistake.code == "dropout_in_eval" for one in found)
     if not random:
-        found += [*_state(adapted, told, mutates=bool(found)), *_dropout(adapted, told)]
+        state = list(_state(adapted, told, mutates=bool(found))) or list(_stale(adapted, told))
+        found += [*state, *_dropout(adapted, told)]
     return [*found, *_failures(adapted, told)]
 
 
@@ -104,6 +106,43 @@ def _state(adapted: Adapted, told: Interview, *, mutates: bool) -> Iterator[Evid
                 break
     if facts:
         yield Evidence(MISTAKES["stateful_between_calls"], tuple(facts[:3]))
+
+
+def _stale(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
+    """Lengths never asked before: the first question of each is answered rightly, the next is not.
+
+    Numbers that a file keeps for all of its objects are there before the first probe.
+    """
+    wrong = [one for one in told.seen if not one.agrees and one.probe.dtype is None]
+    one = min(wrong, key=lambda one: (one.failed, one.probe.boundary is not None), default=None)
+    if one is None or one.failed or one.question.steps:
+        return
+    facts = []
+    for length in FRESH:
+        try:
+            first, then = (_like(told, one.question, length, seed) for seed in (21, 22))
+        except AttnError:
+            return
+        asked = (
+            see(Probe(q), adapted.attend(q, dtype=told.dtype), told.setting) for q in (first, then)
+        )
+        if not next(asked).agrees or next(asked).agrees:
+            return
+        facts.append(f"{length} tokens: right the first time, wrong with other numbers")
+    yield Evidence(MISTAKES["stateful_between_calls"], tuple(facts), tuple(wrong))
+
+
+def _like(told: Interview, question: Question, length: int, seed: int) -> Question:
+    B, H, _, _ = question.shape
+    return draw_question(
+        told.setting.plan,
+        told.setting.parameters,
+        Sizes(B, length, None, H, question.inputs.q.shape[-1]),
+        name="afresh",
+        seed=seed,
+        layout=question.layout,
+        masked=question.keep is not None or question.bias is not None,
+    )
 
 
 def _worth_asking(one: Seen) -> bool:

@@ -82,11 +82,15 @@ class Init:
 
 @dataclass(frozen=True, slots=True)
 class MaskSpec:
-    """The argument that takes a mask: its name, a kind of MASK_KINDS, a dtype of DTYPES."""
+    """The argument that takes a mask: its name, a kind of MASK_KINDS, a dtype of DTYPES.
+
+    `required`: the code cannot be called without it, and gets one that hides nothing.
+    """
 
     arg: str
     kind: str
     dtype: str
+    required: bool = False
 
     @property
     def axes(self) -> str:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
+from attn_cli.diagnosis.by_design import SOFTMAX_ONE, epsilon, meant, softmax_one
 from attn_cli.diagnosis.evidence import Evidence, gather
-from attn_cli.diagnosis.explaining import Explanation, explain, reproduces
+from attn_cli.diagnosis.explaining import Explanation, explain
 from attn_cli.diagnosis.formula.run import run
-from attn_cli.diagnosis.formula.steps import softmax as softmax_step
-from attn_cli.diagnosis.formula.work import Step, Work
 from attn_cli.diagnosis.interviewing import Interview, answer, interview
 from attn_cli.diagnosis.mistakes import MISTAKES
 from attn_cli.diagnosis.mistakes.base import Mistake
 from attn_cli.diagnosis.mistakes.masking import top_left
 from attn_cli.diagnosis.probes.probe import Seen, gaps, rows_of
 from attn_cli.diagnosis.subject import Adapted
-
-# What code that leaves the scale out on purpose says of itself.
-_UNSCALED = r"T5|(?i:unscaled|no scaling|not scaled|without (the )?scal|scale is folded)"
-
-EPSILON = 1e-5  # the largest number that may be added to a sum of exp, of 1 at least
 
 Verdict = Literal["correct", "wrong", "fragile", "undecided"]
 
@@ -43,8 +34,8 @@ class Judgement:
     """What was found. `alternatives` are other explanations that fit equally; each may be a pair.
 
     `unexplained` are the probes that no mistake accounts for; `upper_left` says that the code lines
-    unequal lengths up at the top left, which nobody had said, `unscaled` that it does not scale, by
-    its own words by design, `epsilon` what it adds to the sum of a row;
+    unequal lengths up at the top left, which nobody had said, `by_design` what it does by its own
+    words on purpose (of by_design.SENTENCES), `epsilon` what it adds to the sum of a row;
     `excused` are the probes that differ by such a convention.
     """
 
@@ -54,7 +45,7 @@ class Judgement:
     alternatives: tuple[tuple[Named, ...], ...] = ()
     unexplained: tuple[Seen, ...] = ()
     upper_left: bool = False
-    unscaled: bool = False
+    by_design: str | None = None
     epsilon: float | None = None
     excused: tuple[Seen, ...] = ()
     evidence: tuple[Evidence, ...] = ()
@@ -65,16 +56,21 @@ def judge(adapted: Adapted, *, seed: int = 0) -> Judgement:
     told = interview(adapted, seed=seed)
     evidence = gather(adapted, told)
     named = [Named(one.mistake, "", one.facts) for one in evidence]
-    if any(one.mistake.code == "dropout_in_eval" for one in evidence):
+    stale = any(one.mistake.code == "stateful_between_calls" and one.explains for one in evidence)
+    if stale or any(one.mistake.code == "dropout_in_eval" for one in evidence):
         return Judgement("wrong", told, tuple(named), evidence=tuple(evidence))
     seen, upper_left = _conventional(told, told.seen)
-    if (added := _epsilon(told, seen)) is not None:
+    added = epsilon(told.setting, seen)
+    design = SOFTMAX_ONE if added is None and softmax_one(told.setting, seen) else None
+    if added is not None or design is not None:
         seen = []
     excused = tuple(one for one in told.seen if one not in seen and not one.agrees)
     seen, found = _explained(told, seen, evidence)
-    if not named and _unscaled_by_design(told, found):
+    if not named and (on_purpose := meant(adapted, told.setting, found)) is not None:
         excused = tuple(one for one in told.seen if not one.agrees)
-        return Judgement("correct", told, upper_left=upper_left, unscaled=True, excused=excused)
+        return Judgement(
+            "correct", told, upper_left=upper_left, by_design=on_purpose, excused=excused
+        )
     wrong = [one for one in seen if not one.agrees]
     if found and any(one.failed for one in seen):  # the mistake accounts for the failures as well
         named = [one for one in named if not one.mistake.code.startswith("crash_")]
@@ -89,6 +85,7 @@ def judge(adapted: Adapted, *, seed: int = 0) -> Judgement:
         alternatives,
         unexplained=() if found else tuple(wrong),
         upper_left=upper_left,
+        by_design=design,
         epsilon=added,
         excused=excused,
         evidence=tuple(evidence),
@@ -116,32 +113,6 @@ def _explained(
     if attempts and (found := explain(told.setting, attempts[-1], pairs=True)):
         return attempts[-1], found
     return least, []
-
-
-def _epsilon(told: Interview, seen: Sequence[Seen]) -> float | None:
-    """The small number out of the source that is added to the sums of exp, where that is all."""
-    if all(one.agrees for one in seen):
-        return None
-    small = [value for value in told.setting.constants if 0 < value <= EPSILON]
-    return next((e for e in small if reproduces(told.setting, seen, {"softmax": _adding(e)})), None)
-
-
-def _adding(epsilon: float) -> Step:
-    """Softmax with a number added to the sum."""
-
-    def softmax(work: Work) -> None:
-        softmax_step(work)
-        e = np.exp(work.scores - work.scores.max(-1, keepdims=True))
-        work.weights = e / (work.arithmetic.total(e) + epsilon)
-
-    return softmax
-
-
-def _unscaled_by_design(told: Interview, found: Sequence[Explanation]) -> bool:
-    """Whether all that is odd is the missing scale, nobody said one, and the code says why: T5."""
-    only = len(found) == 1 and [one.code for one in found[0].mistakes] == ["scale_missing"]
-    unsaid = told.setting.plan.intent.scale is None
-    return only and unsaid and re.search(_UNSCALED, told.setting.source) is not None
 
 
 def _verdict(seen: Sequence[Seen], found: Sequence[Explanation], named: Sequence[Named]) -> Verdict:

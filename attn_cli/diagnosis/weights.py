@@ -189,7 +189,7 @@ class _Finder:
         yield Cell(f"w_{letter}", tensor.name, self._form(tensor, letter))
         bias = bias or f"{name}.bias"
         if bias in self.tensors:
-            yield Cell(f"b_{letter}", bias, "plain")
+            yield Cell(f"b_{letter}", self.tensors[bias].name, "plain")
 
     def _split(self, letters: str, name: str, bias: str | None) -> Iterable[Cell]:
         """Matrices side by side along the tensor's output axis, in the order of `letters`."""

@@ -69,6 +69,7 @@ Trace = Annotated[
         rich_help_panel=o.SHOWING,
     ),
 ]
+PLAN = "PLAN.json"  # stands for what --save-plan writes
 CODES: Mapping[str, ExitCode] = {
     "correct": ExitCode.OK,
     "wrong": ExitCode.DIFFERS,
@@ -128,6 +129,7 @@ def impl(
 
 def _result(given: Mapping[str, Any]) -> ImplResult:
     from attn_cli.diagnosis.host.session import LIMIT
+    from attn_cli.workflows.check.boundary import BoundarySuite
     from attn_cli.workflows.check.impl import check_impl
 
     limit = given["time_limit"]
@@ -141,9 +143,19 @@ def _result(given: Mapping[str, Any]) -> ImplResult:
     progress = Progress()
     progress.busy("asking the code")
     try:
-        return check_impl(given["target"], said, seed=seed, limit=limit or LIMIT)
+        lines = BoundarySuite(_words(given), seed)
+        return check_impl(given["target"], said, seed=seed, limit=limit or LIMIT, lines=lines)
     finally:
         progress.clear()
+
+
+def _words(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words by which another command asks the same code: by a plan where nothing else does."""
+    others = ("layout", "heads", "kv_heads", "mask", "align", "positions", "rope_base", "scale")
+    said = any(given[name] is not None for name in (*others, "softcap")) or given["causal"]
+    if said or given["save_plan"] is not None:
+        return (given["target"], "--plan", given["save_plan"] or PLAN)
+    return (given["target"], *c.words_of_code(given))
 
 
 def _unusable(error: Unusable) -> ExitCode:
