@@ -112,6 +112,15 @@ SAID = {  # what every command about code takes: the argument and its option
 }
 
 
+def seconds(given: Mapping[str, Any], name: str) -> float | None:
+    """An option that is a time; InputError where it is none."""
+    value: float | None = given[name]
+    if value is not None and not 0 < value <= LONGEST:
+        option = "--" + name.replace("_", "-")
+        raise InputError(f"{option} is {value:g}: expected seconds, above 0, up to {LONGEST:g}")
+    return value
+
+
 def words_of_code(given: Mapping[str, Any]) -> tuple[str, ...]:
     """The words of the command line that say how the code is built and called."""
     said = {option: given[name] for name, option in SAID.items() if given[name] is not None}

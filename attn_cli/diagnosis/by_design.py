@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attn_cli.diagnosis.explaining import Explanation, reproduces
 from attn_cli.diagnosis.formula.steps import softmax as softmax_step
 from attn_cli.diagnosis.formula.work import Setting, Step, Work
+from attn_cli.diagnosis.plan import Plan
 from attn_cli.diagnosis.probes.probe import Seen
 from attn_cli.diagnosis.subject import Adapted
 
@@ -19,11 +20,16 @@ EPSILON = 1e-5  # the largest number that may be added to a sum of exp, of 1 at 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The words by which code says that it means it, and the convention in one sentence."""
+    """The words by which code says that it means it, those by which it says that it does not, and
+    the convention in one sentence."""
 
     words: str
     sentence: str
+    denies: str = r"(?!)"
 
+
+# Named together. "q, k, v per head" alone says no more than that there are heads.
+_QKV = r"\bq(uery|ueries)?\b\W{1,3}k(eys?)?\b\W{1,3}(and )?v(alues?)?\b"
 
 DESIGNS: Mapping[str, Design] = {
     "scale_missing": Design(
@@ -31,8 +37,11 @@ DESIGNS: Mapping[str, Design] = {
         "the scores are not scaled, as in T5; say --scale if they should be",
     ),
     "qkv_interleaved_layout": Design(
-        r"query_key_value|(?i:neox|bloom|megatron|head by head|(per|each|every|one) head('s)?\b)",
+        rf"query_key_value|(?i:neox|bloom|megatron|head by head|{_QKV} of (each|every) head\b|"
+        rf"\b(each|every) head's {_QKV})",
         "the packed projection holds q, k and v of each head in turn, as in GPT-NeoX",
+        denies=r"(?i)\[\W*(w_?)?q\w*\s*[|;]\s*(w_?)?k\w*\s*[|;]\s*(w_?)?v\w*\W*\]|"
+        r"\bq\w*\b.{0,20}\bthen\b.{0,20}\bk\w*\b.{0,20}\bthen\b.{0,20}\bv",
     ),
 }
 SOFTMAX_ONE = "softmax_one"
@@ -56,7 +65,18 @@ def meant(adapted: Adapted, setting: Setting, found: Sequence[Explanation]) -> s
     if code == "qkv_interleaved_layout" and adapted.weights_said:
         return None
     design = DESIGNS.get(code)
-    return code if design is not None and re.search(design.words, setting.source) else None
+    if design is None or re.search(design.denies, setting.source):
+        return None
+    return code if re.search(design.words, setting.source) else None
+
+
+def as_meant(plan: Plan, by_design: str | None) -> Plan:
+    """The plan that says itself what was found to be by design: what is saved is judged alike."""
+    spec = plan.intent.weights
+    if by_design != "qkv_interleaved_layout" or spec is None or "qkv" not in spec.names:
+        return plan
+    weights = replace(spec, type="fused_by_head")
+    return replace(plan, intent=replace(plan.intent, weights=weights))
 
 
 def softmax_one(setting: Setting, seen: Sequence[Seen]) -> bool:

@@ -28,6 +28,8 @@ def _said(told: Interview) -> Iterator[str]:
     width = intent.head_dim or _width(told)
     if intent.scale is not None and not math.isclose(intent.scale, 1 / math.sqrt(width)):
         yield f"the scale is {intent.scale:g} instead of 1/√{width}, as was said"
+    if intent.weights is not None and intent.weights.type == "fused_by_head":
+        yield SENTENCES["qkv_interleaved_layout"]
     if intent.sink is not None:
         yield "a sink's logit stands in the denominator: rows sum to less than 1"
     if intent.softcap is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.diagnosis.allowance import EVIDENCE
 from attn_cli.diagnosis.asking import Sizes, draw_question
 from attn_cli.diagnosis.interviewing import Interview, answer, with_mask_dtype
 from attn_cli.diagnosis.mistakes import MISTAKES
@@ -22,6 +23,7 @@ Array = NDArray[Any]
 
 DRAWS = 200  # train-mode runs whose mean is held against eval mode
 FRESH = (11, 13)  # lengths that no probe has
+_DROPOUT = "dropout in train mode"  # as what is left out
 SURE = 8.0  # standard errors that the mean may be off by chance: never
 
 
@@ -71,6 +73,8 @@ def _randomness(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
     for one in _answered(told)[:3]:
         if one.observed.mutated or not _repeats_differ(one):
             continue
+        if adapted.allowance.spent(EVIDENCE, "whether it is random in eval mode"):
+            return
         other = adapted.attend(one.question, dtype=told.dtype, seed=1).output
         if other is None or one.observed.output is None:
             continue
@@ -95,6 +99,8 @@ def _state(adapted: Adapted, told: Interview, *, mutates: bool) -> Iterator[Evid
             facts.append(f"{one.probe.name}: a second call gives another result")
             continue
         for other in _others(told, one.question):
+            if adapted.allowance.spent(EVIDENCE, "whether it keeps something between calls"):
+                break
             again = adapted.attend(one.question, dtype=told.dtype, after=[other])
             if again.output is None or one.observed.output is None:
                 continue
@@ -118,6 +124,8 @@ def _stale(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
     if one is None or one.failed or one.question.steps:
         return
     facts = []
+    if adapted.allowance.spent(EVIDENCE, "whether it keeps something between calls"):
+        return
     for length in FRESH:
         try:
             first, then = (_like(told, one.question, length, seed) for seed in (21, 22))
@@ -176,7 +184,11 @@ def _dropout(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
     one = next((one for one in _answered(told) if one.probe.boundary is None), None)
     if one is None or one.observed.output is None:
         return
+    if adapted.allowance.spent(EVIDENCE, _DROPOUT):
+        return
     train = adapted.attend(one.question, dtype=told.dtype, train=True, repeat=DRAWS)
+    if train.trouble is not None and train.trouble.kind == "time":
+        adapted.allowance.leave_out(_DROPOUT)
     if train.output is None or not train.repeats:
         return
     draws = np.stack([train.output, *train.repeats])
@@ -237,6 +249,8 @@ def _failures(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
 
 def _bool_mask(adapted: Adapted, told: Interview, masked: list[Seen]) -> Iterator[Evidence]:
     for dtype in ("float", "int"):
+        if adapted.allowance.spent(EVIDENCE, f"whether it takes a mask of {dtype}"):
+            return
         other = with_mask_dtype(adapted, dtype)
         assert other is not None
         again = [

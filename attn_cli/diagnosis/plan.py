@@ -49,6 +49,7 @@ WEIGHT_TYPES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "separate": (("q", "k", "v"), ("o",)),
     "fused": (("qkv",), ("o",)),
     "fused_conv1d": (("qkv",), ("o",)),
+    "fused_by_head": (("qkv",), ("o",)),  # q, k and v of each head in turn
     "in_proj": (("w",), ("b", "o")),
     "kv_fused": (("q", "kv"), ("o",)),
     "mha": (("attr",), ()),

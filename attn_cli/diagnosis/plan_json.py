@@ -34,6 +34,7 @@ from attn_cli.errors import InputError
 CALL_FIELDS = tuple(f.name for f in dataclasses.fields(Call))
 INTENT_FIELDS = tuple(f.name for f in dataclasses.fields(Intent))
 LARGEST = 1_000_000  # bytes of a plan file
+MOST = 4096  # heads, and numbers in one: every question has so many columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ def _call(fields: Fields) -> dict[str, Any]:
         "returns": returns or (),
         "keys": keys,
         "init": _init(fields.object("init")),
-        "dim": fields.count("dim"),
+        "dim": fields.count("dim", 1 << 16),
         "constants": fields.plain("constants"),
         "widths_may_differ": fields.flag("widths_may_differ"),
     }
@@ -191,7 +192,7 @@ def _init(fields: Fields | None) -> Init | None:
 
 
 def _intent(fields: Fields) -> dict[str, Any]:
-    counts = {name: fields.count(name) for name in ("heads", "kv_heads", "head_dim")}
+    counts = {name: fields.count(name, MOST) for name in ("heads", "kv_heads", "head_dim")}
     counts |= {name: fields.count(name) for name in ("window", "context_dim")}
     numbers = {name: fields.number(name) for name in ("scale", "softcap", "dropout")}
     names = {name: fields.text(name) for name in ("sink", "positions", "cache_arg", "mask")}

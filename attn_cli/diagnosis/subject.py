@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.layer import Projections
 from attn_cli.diagnosis import plan_json
+from attn_cli.diagnosis.allowance import Allowance
 from attn_cli.diagnosis.answers import Observed, observe
 from attn_cli.diagnosis.arguments import call_of
 from attn_cli.diagnosis.drawing import Parameters, draw, draw_matrices
@@ -55,6 +56,7 @@ class Adapted:
     `name` is how the user named it, `plan` what is done with it, `parameters` the numbers that it
     was given (`numbers`: as they lie in it), `findings` what attn chose or found on the way. Each
     question finds the code as it is when it was just built: nothing is left of an earlier one.
+    `limit` is the seconds that one question may take, `allowance` the time for all of them.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Adapted:
     findings: tuple[Finding, ...] = ()
     limit: float = LIMIT
     weights_said: bool = False
+    allowance: Allowance = field(default_factory=Allowance)
 
     def with_projections(self, projections: Projections) -> Self:
         """The same code with other matrices of the same shapes, biases that are None being 0.
@@ -208,7 +211,8 @@ def _sinks(plan: Plan, built: Built, seed: int) -> Array | None:
         return None
     if name not in built.tensors:
         raise InputError(
-            f"the code has no {name} for its sinks", hint=f"its tensors: {', '.join(built.tensors)}"
+            f"the code has no {name} for its sinks",
+            hint=f"its tensors: {some(built.tensors) or 'none'}",
         )
     return draw(seed, 100, (int(np.prod(built.tensors[name].shape)),))
 
@@ -227,7 +231,7 @@ def _positions(session: Session, plan: Plan, built: Built, seed: int) -> Array |
     if name not in built.tensors:
         raise InputError(
             f"the code has no {plan.intent.positions} for its positions",
-            hint=f"its tensors: {', '.join(built.tensors)}",
+            hint=f"its tensors: {some(built.tensors) or 'none'}",
         )
     tensor = built.tensors[name]
     rows, width = [size for size in tensor.shape if size != 1][-2:]

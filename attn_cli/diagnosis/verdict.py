@@ -19,6 +19,8 @@ from attn_cli.diagnosis.subject import Adapted
 
 Verdict = Literal["correct", "wrong", "fragile", "undecided"]
 
+ENOUGH = 2 / 3  # of the probes that must have been asked where all that were agree
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -65,17 +67,18 @@ def judge(adapted: Adapted, *, seed: int = 0) -> Judgement:
     if added is not None or design is not None:
         seen = []
     excused = tuple(one for one in told.seen if one not in seen and not one.agrees)
-    seen, found = _explained(told, seen, evidence)
+    seen, found = _explained(adapted, told, seen, evidence)
     if not named and (on_purpose := meant(adapted, told.setting, found)) is not None:
         excused = tuple(one for one in told.seen if not one.agrees)
-        return Judgement(
-            "correct", told, upper_left=upper_left, by_design=on_purpose, excused=excused
-        )
+        fine: Verdict = "undecided" if too_few(told) else "correct"
+        return Judgement(fine, told, upper_left=upper_left, by_design=on_purpose, excused=excused)
     wrong = [one for one in seen if not one.agrees]
     if found and any(one.failed for one in seen):  # the mistake accounts for the failures as well
         named = [one for one in named if not one.mistake.code.startswith("crash_")]
     first, alternatives = _named(found, seen)
     verdict = _verdict(seen, found, named)
+    if verdict == "correct" and too_few(told):
+        verdict = "undecided"
     if wrong and not found and verdict == "fragile":
         first = (_large(wrong),)
     return Judgement(
@@ -93,7 +96,7 @@ def judge(adapted: Adapted, *, seed: int = 0) -> Judgement:
 
 
 def _explained(
-    told: Interview, seen: list[Seen], evidence: Sequence[Evidence]
+    adapted: Adapted, told: Interview, seen: list[Seen], evidence: Sequence[Evidence]
 ) -> tuple[list[Seen], list[Explanation]]:
     """What explains the wrong answers, and the probes that it was held against.
 
@@ -107,11 +110,13 @@ def _explained(
         attempts += [_without_failures(probes, evidence) for probes in attempts]
     attempts = [probes for probes in attempts if not all(one.agrees for one in probes)]
     for probes in attempts:
-        if found := explain(told.setting, probes):
+        if found := explain(told.setting, probes, allowance=adapted.allowance):
             return probes, found
     least = _without_failures(seen, evidence)
-    if attempts and (found := explain(told.setting, attempts[-1], pairs=True)):
-        return attempts[-1], found
+    if attempts:
+        last = attempts[-1]
+        if found := explain(told.setting, last, pairs=True, allowance=adapted.allowance):
+            return last, found
     return least, []
 
 
@@ -124,6 +129,11 @@ def _verdict(seen: Sequence[Seen], found: Sequence[Explanation], named: Sequence
     if _large_only(wrong):
         return "fragile"
     return "wrong" if found else "undecided"
+
+
+def too_few(told: Interview) -> bool:
+    """Whether too few of the probes were asked for code to be called correct."""
+    return told.asked < ENOUGH * told.planned
 
 
 def _large_only(wrong: Sequence[Seen]) -> bool:

@@ -81,8 +81,11 @@ class ChildSession:
         if self.process is None:
             self._start()
             for earlier in self.prepared.values():
-                if earlier["op"] != request["op"]:
-                    self._ask(earlier, START_LIMIT)
+                if earlier["op"] == request["op"]:
+                    continue
+                again = self._ask(earlier, START_LIMIT)
+                if self.process is None:  # it did not survive what it had survived before
+                    return again
         if request["op"] in ("load", "set"):
             self.prepared[request["op"]] = request
         return self._ask(request, limit)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attn_cli.core.findings import Finding
+from attn_cli.diagnosis.allowance import Allowance
 from attn_cli.diagnosis.asking import Sizes
 from attn_cli.diagnosis.drawing import Parameters
 from attn_cli.diagnosis.host.session import Session
@@ -44,12 +45,13 @@ def as_said(
     name: str,
     seed: int,
     limit: float,
+    allowance: Allowance,
 ) -> Completed:
     plan = said.over({}, {})
     built = Built({}) if plan.call.kind == "function" else build(session, init_json(plan), name)
     plan = _required(plan, built.parameters or facts["call"])
     parameters, numbers = set_numbers(session, plan, built, seed=seed)
-    trials = Trials(session, parameters, limit)
+    trials = Trials(session, parameters, allowance, limit)
     trouble = _first_call(trials, plan)
     if trouble is not None and (single := trials.in_float32(plan, trouble)) is not None:
         trials, trouble = single, _first_call(single, plan) and trouble

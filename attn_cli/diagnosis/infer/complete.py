@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attn_cli.core.findings import Finding, note
+from attn_cli.diagnosis.allowance import TRIALS, Allowance, TimeUp
 from attn_cli.diagnosis.asking import Sizes
 from attn_cli.diagnosis.drawing import Parameters
 from attn_cli.diagnosis.host.session import LIMIT, Session
@@ -40,15 +41,23 @@ def complete(
     name: str,
     seed: int = 0,
     limit: float = LIMIT,
+    allowance: Allowance | None = None,
 ) -> Completed:
     """The plan: as said where all of `call` is said, else completed from the code.
 
     Raises Unusable where the code cannot be built, or raises whatever it is given; InputError
     where something must be said first.
     """
-    if all(field in said.call for field in _FULL):
-        return as_said(session, facts, said, name, seed, limit)
-    return _Completing(session, facts, said, name, seed, limit).run()
+    allowance = allowance or Allowance()
+    try:
+        if all(field in said.call for field in _FULL):
+            return as_said(session, facts, said, name, seed, limit, allowance)
+        return _Completing(session, facts, said, name, seed, limit, allowance).run()
+    except TimeUp:
+        seconds = TRIALS * allowance.seconds
+        message = f"after {seconds:g} seconds of trial calls it was not clear how it is called"
+        hint = "say all by --plan, so that less is tried, or give attn check impl more --total-time"
+        raise Unusable(name, Trouble("call", "time", message), hint=hint) from None
 
 
 class _Completing:
@@ -62,9 +71,10 @@ class _Completing:
         name: str,
         seed: int,
         limit: float,
+        allowance: Allowance,
     ) -> None:
         self.session, self.facts, self.said = session, facts, said
-        self.name, self.seed, self.limit = name, seed, limit
+        self.name, self.seed, self.limit, self.allowance = name, seed, limit, allowance
         self.source: Source = read_source(dict(facts))
         self.findings: list[Finding] = []
         self.open = True  # whether no argument says if the code is causal
@@ -164,7 +174,7 @@ class _Completing:
             call = self._call(construction, built, signature, lib)
             plan = self.said.over(call, intent)
             parameters, numbers = set_numbers(self.session, plan, built, seed=self.seed)
-            trials = Trials(self.session, parameters, self.limit)
+            trials = Trials(self.session, parameters, self.allowance, self.limit)
             found, trouble = self._layouts(plan, trials, built, signature)
             if trouble is not None and (single := trials.in_float32(plan, trouble)) is not None:
                 trials = single

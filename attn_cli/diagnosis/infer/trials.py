@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from attn_cli.diagnosis.allowance import TRIALS, Allowance, TimeUp
 from attn_cli.diagnosis.answers import observe
 from attn_cli.diagnosis.arguments import call_of
 from attn_cli.diagnosis.asking import Sizes, draw_question
@@ -34,11 +35,14 @@ class Trials:
 
     session: Session
     parameters: Parameters
+    allowance: Allowance
     limit: float = LIMIT
     dtype: str = "float64"
 
     def call(self, plan: Plan, question: Question) -> dict[str, Any]:
-        """What came back, as the worker says it; or {"trouble"}."""
+        """What came back, as the worker says it; or {"trouble"}. Raises TimeUp."""
+        if self.allowance.over(TRIALS):
+            raise TimeUp
         matrices = argument_matrices(plan, self.parameters)
         request = {
             "op": "call",

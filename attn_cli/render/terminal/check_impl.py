@@ -144,6 +144,9 @@ def _because(result: ImplResult) -> str:
         alike = "as the float64 reference, within rounding"
         by = ", by the conventions above" if _beyond_behaviour(result) else ""
         return f": {counted(len(asked), 'probe')} {alike}{by}"
+    if result.verdict == "undecided" and not off:
+        of = f"{result.asked.probes} of {counted(result.asked.of, 'probe')}"
+        return f": {of} were asked, too few for code to be called correct; those agree"
     if result.verdict == "undecided":
         parting = None if result.trace is None else result.trace.first_parting
         where = f"; line {parting.line} parts first" if parting is not None else ""

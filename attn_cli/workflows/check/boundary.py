@@ -15,6 +15,7 @@ from attn_cli.checks.edges.judging import EMPTY
 from attn_cli.checks.edges.suite import each_case, hold
 from attn_cli.core.results_edges import Judgement
 from attn_cli.core.results_impl import Behaviour, Status
+from attn_cli.diagnosis.allowance import BEHAVIOUR
 from attn_cli.diagnosis.inputs_subject import InputsSubject
 from attn_cli.diagnosis.subject import Adapted
 from attn_cli.workflows.check.edges_code import CodeSubject, head_width
@@ -43,15 +44,19 @@ class BoundarySuite:
         width, started = head_width(code), time.monotonic()
         kinds = [each_case(kind, seed=self.seed, width=width) for kind in KINDS]
         cases = filter(None, itertools.chain.from_iterable(itertools.zip_longest(*kinds)))
-        done, whole = [], True
+        left = adapted.allowance.left(BEHAVIOUR)
+        if left <= 0:
+            adapted.allowance.leave_out("the boundary suite")
+            return ()
+        seconds, done, whole = min(self.seconds, left), [], True
         for case, _, judgement in hold(cases, [CodeSubject(code)]):
             done.append((case, judgement))
-            if time.monotonic() - started > self.seconds:
+            if time.monotonic() - started > seconds:
                 whole = next(cases, None) is None
                 break
-        return (self._line(done, whole=whole),)
+        return (self._line(done, None if whole else seconds),)
 
-    def _line(self, done: Sequence[tuple[Case, Judgement]], *, whole: bool) -> Behaviour:
+    def _line(self, done: Sequence[tuple[Case, Judgement]], cut_after: float | None) -> Behaviour:
         reasons = [found.reason for _, found in done if found.verdict == "unsupported"]
         failed = [(case, found) for case, found in done if found.verdict == "failed"]
         plain = [case for case, found in failed if not _excused(case, found)]
@@ -61,8 +66,8 @@ class BoundarySuite:
             said[0] += ", the others are rows that see no key, or numbers that are not finite"
         if reasons:
             said.append(_unsupported(reasons, len(done), named=asked < ENOUGH))
-        if not whole:
-            said.append(f"{len(done)} cases tried, no more after {self.seconds:g} s")
+        if cut_after is not None:
+            said.append(f"{len(done)} cases tried, no more after {cut_after:.2g} s")
         said += self._first(plain or [case for case, _ in failed])
         status: Status = "holds" if asked else "skipped"
         if failed:
