@@ -20,7 +20,7 @@ from attn_cli.diagnosis.inputs_subject import InputsSubject
 from attn_cli.diagnosis.subject import Adapted
 from attn_cli.workflows.check.edges_code import CodeSubject, head_width
 
-SECONDS = 5.0  # after which no further case is asked
+SECONDS = 10.0  # after which no further case is asked
 PATIENCE = 5.0  # seconds that one case may take
 NOT_FINITE = ("nan-in-hidden-key", "nan-in-hidden-value", "inf-in-hidden", "nonfinite-visible")
 ENOUGH = 200  # cases that were asked: fewer, and it is said why
