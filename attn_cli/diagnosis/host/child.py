@@ -18,7 +18,7 @@ def main() -> None:
     from attn_cli.diagnosis.host import wire
     from attn_cli.diagnosis.host.worker import Worker
 
-    worker = Worker(echo=sys.__stderr__)
+    worker, own = Worker(echo=sys.__stderr__), os.getpid()
     while True:
         try:
             request = wire.receive(asked)
@@ -29,6 +29,8 @@ def main() -> None:
             faulthandler.dump_traceback_later(limit, file=2)
         answer = worker.handle(request)
         faulthandler.cancel_dump_traceback_later()
+        if os.getpid() != own:
+            os._exit(0)  # the code has forked: one answer is enough
         wire.send(told, answer)
 
 
