@@ -185,7 +185,7 @@ class FastBlock:
         return torch.where(self.visible > 0, self.high, 0)
 
     def gathered(self) -> Gathered:
-        """What all tiles have left, relative to each row's maximum and in base e; ends the block."""
+        """What all tiles have left, relative to the maxima and in base e; the block ends with it."""
         self._add_up()
         self.visible += self.in_full
         above = self._beneath()
