@@ -5,6 +5,7 @@ Engines that compute by PyTorch share this and nothing else.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,19 @@ def usable_device(name: str, dtype: str) -> torch.device:
 def to_tensor(array: Any, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
     """The array as a tensor of its own memory on `device`, cast to `dtype` where one is given."""
     return torch.tensor(np.ascontiguousarray(array)).to(device, dtype)
+
+
+def shared_tensor(
+    array: Any, device: torch.device | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """The array as a tensor on its own memory where torch can, a file's too: only to be read."""
+    native = np.asarray(array)
+    native = native.astype(native.dtype.newbyteorder("="), copy=False)
+    if any(stride < 0 for stride in native.strides):
+        native = np.ascontiguousarray(native)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(native).to(device, dtype)
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:

@@ -1,12 +1,13 @@
 """Which verdict, and which mistake, `attn check impl` gives for a folder of implementations.
 
-    python benchmarks/impl_confusion.py FOLDER [--no-plan]
+    python -m benchmarks.impl_confusion [FOLDER] [--no-plan]
 
-FOLDER/manifest.json holds {"entries": [{"file", "entry", "class", "verdict", "call", "intent",
-"also_accept"}]}: `class` is the code of the one mistake in a file, or correct…, or unusable…, and
-`verdict` correct, wrong or unusable. Prints a table class × verdict, the cases that went wrong,
-and how long the slowest took. With `--no-plan` only the constructor's arguments are said, and what
-the mask means.
+Without FOLDER it tries the project's own hand-written code (tests/unit/diagnosis/impls): one wrong
+and one right implementation for every named mistake. FOLDER/manifest.json holds {"entries":
+[{"file", "entry", "class", "verdict", "call", "intent", "also_accept"}]}: `class` is the code of
+the one mistake in a file, or correct…, or unusable…, and `verdict` correct, wrong or unusable.
+Prints a table class × verdict, the cases that went wrong, and how long the slowest took. With
+`--no-plan` only the constructor's arguments are said, and what the mask means.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from attn_cli.diagnosis.plan import MASK_KINDS
 from attn_cli.diagnosis.plan_json import Said, said_of
 from attn_cli.diagnosis.unusable import Unusable
 from attn_cli.errors import AttnError
+from attn_cli.workflows.check.boundary import BoundarySuite
 from attn_cli.workflows.check.impl import check_impl
+from tests.unit.diagnosis.wrong_cases import CASES
 
 VERDICTS = ("correct", "wrong", "fragile", "undecided", "unusable", "asks")
-FRAGILE = ("correct_fragile", "softmax_overflow", "late_mask_underflow")
+FRAGILE = ("correct_fragile", "softmax_overflow", "late_mask_underflow", "wrong_on_large_scores")
+IMPLS = Path(__file__).resolve().parent.parent / "tests/unit/diagnosis/impls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,35 @@ class Tried:
 def main() -> None:
     """Tries every case and prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--no-plan", action="store_true")
     args = parser.parse_args()
-    entries = json.loads((args.folder / "manifest.json").read_text(encoding="utf-8"))["entries"]
-    tried = [_tried(args.folder, entry, with_plan=not args.no_plan) for entry in entries]
+    folder = args.folder or IMPLS
+    tried = [_tried(folder, entry, with_plan=not args.no_plan) for entry in _entries(args.folder)]
     for line in _lines(tried):
         print(line)
+
+
+def _entries(folder: Path | None) -> list[dict[str, Any]]:
+    if folder is None:
+        return list(_own())
+    found: list[dict[str, Any]] = json.loads((folder / "manifest.json").read_text("utf-8"))[
+        "entries"
+    ]
+    return found
+
+
+def _own() -> Iterator[dict[str, Any]]:
+    """The project's own cases in the form of a manifest, each right counterpart once."""
+    right = {case.right: case for case in CASES}
+    pairs = [(case.entry, case.code, "wrong", case) for case in CASES]
+    pairs += [(entry, "correct", "correct", case) for entry, case in right.items()]
+    for entry, kind, verdict, case in pairs:
+        file, _, name = entry.partition(":")
+        yield {"file": file, "entry": name, "class": kind, "verdict": verdict} | {
+            "call": case.call,
+            "intent": case.intent,
+        }
 
 
 def _tried(folder: Path, entry: Mapping[str, Any], *, with_plan: bool) -> Tried:
@@ -59,7 +85,8 @@ def _tried(folder: Path, entry: Mapping[str, Any], *, with_plan: bool) -> Tried:
     codes: tuple[str, ...] = ()
     try:
         said = _said(entry, with_plan=with_plan)
-        result = check_impl(f"{folder / entry['file']}:{entry['entry']}", said, trace=False)
+        target = f"{folder / entry['file']}:{entry['entry']}"
+        result = check_impl(target, said, trace=False, lines=BoundarySuite())
         verdict = str(result.verdict)
         codes = tuple(one.code for one in result.mistakes)
         codes += tuple(one.code for one in result.alternatives)

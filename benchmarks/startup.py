@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+
+from attn_cli.core.timing import in_turn, median
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "sample_inputs" / "apple.json"
@@ -52,12 +54,10 @@ def seconds(command: list[str]) -> float:
 def measure(commands: dict[str, list[str]], *, rounds: int) -> dict[str, list[float]]:
     """Times of each command in s, the commands taking turns; a first round warms the caches."""
     times: dict[str, list[float]] = {name: [] for name in commands}
-    for turn in range(rounds + 1):
-        for name, command in commands.items():
-            taken = seconds(command)
-            if turn > 0:
-                times[name].append(taken)
-    return times
+    calls = {name: partial(seconds, command) for name, command in commands.items()}
+    for name, taken in in_turn(calls, rounds=rounds + 1):
+        times[name].append(taken)
+    return {name: taken[1:] for name, taken in times.items()}
 
 
 def main() -> None:
@@ -72,10 +72,10 @@ def main() -> None:
             "attn run": [sys.executable, "-m", "attn_cli", "run", str(SAMPLE)],
         }
         times = measure(commands, rounds=rounds)
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    for name, median in medians.items():
+    medians = {name: median(values) for name, values in times.items()}
+    for name, middle in medians.items():
         spread = f"{min(times[name]):.3f} to {max(times[name]):.3f}"
-        print(f"{name:<10} median {median:.3f} s  ({spread}, {rounds} runs)")
+        print(f"{name:<10} median {middle:.3f} s  ({spread}, {rounds} runs)")
     print(f"ratio      {medians['attn run'] / medians['yardstick']:.2f}  (limit {LIMIT})")
 
 

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.findings import Finding, Place, note
 from attn_cli.core.inputs import AttentionInputs
+from attn_cli.core.trace import Trace
 
 
 class HiddenCount:
-    """How many keys are hidden, for every (batch, head); whatever an engine shows."""
+    """How many keys are hidden, for every (batch, head); whatever an engine shows.
+
+    `take` has them from the rows of a run, where it counted them; else the mask is evaluated.
+    """
 
     def __init__(self, inputs: AttentionInputs) -> None:
         self.inputs = inputs
+        self._visible: NDArray[Any] | None = None
+
+    def take(self, trace: Trace) -> None:
+        """What a run counted, row by row."""
+        self._visible = trace.stats.get("visible_keys")
 
     @cached_property
     def hidden(self) -> NDArray[np.int64]:
+        _, _, queries, keys = self.inputs.shape
+        if self._visible is not None:
+            return np.asarray(queries * keys - self._visible.sum(-1), np.int64)
         hidden = np.zeros(self.inputs.shape[:2], np.int64)
         for batch in range(len(hidden)):
             counted = self.inputs.counted(batch)

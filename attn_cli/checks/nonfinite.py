@@ -15,10 +15,12 @@ from attn_cli.core.engine import Seen
 from attn_cli.core.findings import Finding, Place
 from attn_cli.core.inputs import FINITE_FILL, AttentionInputs
 from attn_cli.core.trace import ALL_STAGES, SCORE_STAGES
+from attn_cli.core.usage import covering, hidden_keys, seeing_queries, seen_keys, visible_block
 
 Array = NDArray[Any]
 
 KEY_STAGES = ("k", "v", "k_rotated")
+ROWS = 64  # queries that are looked at at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +138,27 @@ def _in_what_is_added(inputs: AttentionInputs) -> Iterator[Finding]:
     """NaN and +inf of the bias and the additive mask, at keys that take part; −inf hides a key."""
     for name, stage in (("bias", "biased"), ("additive", "masked")):
         array = getattr(inputs, name)
-        bad = np.zeros(()) if array is None else np.isnan(array) | (array == np.inf)
-        if bad.any():
-            visible = inputs.visible()
-            seen = np.broadcast_to(bad, inputs.shape) & (True if visible is None else visible)
-            if seen.any():
-                yield _in_array(inputs, stage, _kinds(array[bad]), seen)
+        if array is None:
+            continue
+        bad: NDArray[np.bool_] = np.isnan(array) | (array == np.inf)
+        if bad.any() and (first := _first_seen(inputs, bad)) is not None:
+            yield _at(inputs, stage, _kinds(array[bad]), first)
+
+
+def _first_seen(inputs: AttentionInputs, bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
+    """The first (b, h, q, k) that is bad and visible; `bad` broadcasts to the scores."""
+    whole = np.broadcast_to(bad, inputs.shape)
+    every = range(inputs.shape[3])
+    for b in range(inputs.shape[0]):
+        here: list[tuple[int, ...]] = []
+        for rows in covering(inputs.shape[2], ROWS):
+            seen = visible_block(inputs, b, rows, every) & whole[b, :, rows.start : rows.stop]
+            for h in np.flatnonzero(seen.any((1, 2))).tolist():
+                q, k = divmod(int(seen[h].argmax()), len(every))
+                here.append((b, h, rows.start + q, k))
+        if here:
+            return min(here)
+    return None
 
 
 def _in_sinks(inputs: AttentionInputs) -> Iterator[Finding]:
@@ -165,14 +182,16 @@ def used(inputs: AttentionInputs, name: str) -> NDArray[np.bool_]:
     if inputs.mask is None and not inputs.hides_by_adding:
         return taking_part
     for batch in range(array.shape[0]):
-        visible = inputs.visible(batch)
-        assert visible is not None
         if name == "q":
-            taking_part[batch] = visible.any(-1)
+            taking_part[batch] = seeing_queries(inputs, batch)
         else:
-            keys = visible.any(1)  # (H, S)
-            taking_part[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
+            taking_part[batch] = _shared(inputs, seen_keys(inputs, batch))
     return taking_part
+
+
+def _shared(inputs: AttentionInputs, keys: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(H, S) → (Hkv, S): what holds for a key in any of the query heads that read it."""
+    return np.asarray(keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1))
 
 
 def _in_vectors(inputs: AttentionInputs, x: Array) -> Finding:
@@ -190,6 +209,10 @@ def _in_vectors(inputs: AttentionInputs, x: Array) -> Finding:
 
 def _in_array(inputs: AttentionInputs, stage: str, kinds: str, bad: NDArray[np.bool_]) -> Finding:
     where = tuple(int(i) for i in np.unravel_index(bad.argmax(), bad.shape))
+    return _at(inputs, stage, kinds, where)
+
+
+def _at(inputs: AttentionInputs, stage: str, kinds: str, where: tuple[int, ...]) -> Finding:
     what = {"biased": "the bias", "masked": "the mask"}.get(stage, stage)
     return Finding(
         "nonfinite",
@@ -241,13 +264,8 @@ def hidden_findings(inputs: AttentionInputs, leaked: int = 0) -> Iterator[Findin
 
 def _hidden_from_some(inputs: AttentionInputs) -> NDArray[np.bool_]:
     """(B, Hkv, S): keys that at least one row does not see."""
-    hidden = np.zeros(inputs.k.shape[:3], bool)
-    for batch in range(inputs.shape[0]):
-        visible = inputs.visible(batch)
-        if visible is not None:
-            keys = (~visible).any(1)
-            hidden[batch] = keys.reshape(inputs.kv_heads, -1, keys.shape[-1]).any(1)
-    return hidden
+    hidden = [_shared(inputs, hidden_keys(inputs, b)) for b in range(inputs.shape[0])]
+    return np.stack(hidden)
 
 
 def _kinds(values: Array) -> str:

@@ -27,16 +27,32 @@ UNIFORM = 1e-5  # a row whose largest weight is within this share of 1 / visible
 class EmptyWatch:
     """Watches weights and context go by: what stands in the rows that see no key.
 
-    `values` maps the stage to "0", "NaN" or "other".
+    `values` maps the stage to "0", "NaN" or "other". Where an engine does not say what is visible,
+    `rows` remembers of every item's context which rows (H, L) are 0 and which NaN, until `look`
+    knows the empty ones.
     """
 
     values: dict[str, set[str]] = field(default_factory=dict)
+    rows: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     def __call__(self, stage: Seen) -> None:
         if stage.visible is not None and (empty := ~stage.visible.any(-1)).any():
-            rows = stage.array[empty]
-            kind = "0" if (rows == 0).all() else "NaN" if np.isnan(rows).all() else "other"
-            self.values.setdefault(stage.stage, set()).add(kind)
+            self._add(stage.stage, (stage.array[empty] == 0), np.isnan(stage.array[empty]))
+        elif stage.visible is None and stage.stage == "context":
+            self.rows[stage.batch] = (
+                (stage.array == 0).all(-1),
+                np.isnan(stage.array).all(-1),
+            )
+
+    def look(self, empty: NDArray[np.bool_]) -> None:
+        """What stands in the rows of the context (B, H, L) that turned out to be empty."""
+        for batch, (zero, nan) in self.rows.items():
+            if empty[batch].any():
+                self._add("context", zero[empty[batch]], nan[empty[batch]])
+
+    def _add(self, stage: str, zero: Array, nan: Array) -> None:
+        kind = "0" if zero.all() else "NaN" if nan.all() else "other"
+        self.values.setdefault(stage, set()).add(kind)
 
     @property
     def nan(self) -> bool:
@@ -102,6 +118,7 @@ def _sums(inputs: AttentionInputs, trace: Trace) -> Iterator[Finding]:
 
 def _empty(inputs: AttentionInputs, trace: Trace, watch: EmptyWatch) -> Iterator[Finding]:
     if trace.empty.any():
+        watch.look(trace.empty)
         yield Finding(
             "empty-row-nan" if watch.nan else "empty-row",
             "warning",

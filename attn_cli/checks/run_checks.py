@@ -50,6 +50,7 @@ class RunChecks:
 
     def findings(self, trace: Trace) -> tuple[Finding, ...]:
         """What there is to say, the most severe first."""
+        self.hidden.take(trace)
         said = [
             *nonfinite_findings(self.inputs, self.nonfinite, dtype=trace.provenance.dtype),
             *row_findings(self.inputs, trace, self.empty),

@@ -102,6 +102,31 @@ ALIKE = (  # options that mean by themselves what they say of the code
 )
 
 
+SAID = {  # what every command about code takes: the argument and its option
+    "plan": "--plan",
+    "init": "--init",
+    "call": "--call",
+    "mask_means": "--mask-means",
+    "names": "--map",
+    "returns": "--returns",
+}
+
+
+def seconds(given: Mapping[str, Any], name: str) -> float | None:
+    """An option that is a time; InputError where it is none."""
+    value: float | None = given[name]
+    if value is not None and not 0 < value <= LONGEST:
+        option = "--" + name.replace("_", "-")
+        raise InputError(f"{option} is {value:g}: expected seconds, above 0, up to {LONGEST:g}")
+    return value
+
+
+def words_of_code(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words of the command line that say how the code is built and called."""
+    said = {option: given[name] for name, option in SAID.items() if given[name] is not None}
+    return tuple(word for pair in said.items() for word in pair)
+
+
 def seed(value: int | None) -> int:
     """The seed that is used; InputError where there is no such."""
     from attn_cli.core.draws import LARGEST_SEED

@@ -21,7 +21,9 @@ from attn_cli.commands.output import (
     say,
     write,
 )
+from attn_cli.commands.ranks import check_command, hush
 from attn_cli.commands.version import show_version
+from attn_cli.core.ranks import PartDone, place
 from attn_cli.errors import AttnError, ExitCode
 
 # A subcommand is a module with `register(app)`; only the one that is called is imported.
@@ -31,6 +33,7 @@ COMMANDS = {
     "mask": "attn_cli.commands.mask",
     "diff": "attn_cli.commands.diff",
     "model": "attn_cli.commands.model",
+    "bench": "attn_cli.commands.bench",
     "check": "attn_cli.commands.check",
 }
 
@@ -42,6 +45,7 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 def entry() -> None:
     """The console script."""
     open_closed_streams()
+    hush(place())
     escape_unencodable()
     try:
         code = main()
@@ -70,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refused(*_usage(error, arguments), json=json)
     except MemoryError:
         return _refused("memory ran out", "give fewer tokens or heads", json=json)
+    except PartDone:  # the first of several processes says the rest
+        return ExitCode.OK
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, SystemExit):  # Typer makes the second of the first, with code 1
@@ -83,6 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _called(arguments: list[str]) -> int:
+    check_command(place(), arguments)
     code = _app(arguments)(arguments or ["--help"], prog_name="attn", standalone_mode=False)
     sys.stdout.flush()
     return int(code or 0)

@@ -206,7 +206,15 @@ Engine = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Who computes it: numpy, torch, sdpa, mha, flex; --list engines has more.",
+        help="Who computes it: numpy, torch, tiled, sdpa, mha, flex; --list engines has more.",
+        rich_help_panel=COMPUTING,
+    ),
+]
+Block = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Queries and keys of a tile, with --engine tiled; it finds a size by itself.",
         rich_help_panel=COMPUTING,
     ),
 ]
@@ -259,7 +267,7 @@ Show = Annotated[
     str | None,
     typer.Option(
         metavar="PARTS",
-        help="Parts of the screen: shapes,weights,rows,heads,findings,values,predictions.",
+        help="Parts of the screen: shapes,weights,rows,heads,spread,findings,values,predictions.",
         rich_help_panel=SHOWING,
     ),
 ]

@@ -80,7 +80,7 @@ class Progress:
     def busy(self, words: str) -> None:
         """Shows what is being done, where nobody can say how far it is."""
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r{words}")
+            sys.stderr.write(f"\r{words}\x1b[K")
             sys.stderr.flush()
             self.shown = True
 

@@ -13,7 +13,10 @@ from attn_cli.commands import arguments as a
 from attn_cli.commands import options as o
 from attn_cli.commands.listing import show_list
 from attn_cli.commands.output import Progress, encoding, say, write
+from attn_cli.commands.progress import Bar
+from attn_cli.commands.ranks import not_shared
 from attn_cli.core.findings import SEVERITIES
+from attn_cli.core.ranks import Place, place
 from attn_cli.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ def run(
     scale: o.ScaleOption = None,
     softcap: o.Softcap = None,
     engine: o.Engine = "numpy",
+    block: o.Block = None,
     dtype: o.Dtype = "float64",
     device: o.Device = "cpu",
     show: o.Show = None,
@@ -82,8 +86,7 @@ def run(
     given = dict(locals())
     if known is not None:
         return show_list(known, json=json)
-    options = _options(given)
-    result = _result(source, options)
+    result = _result(source, options := _options(given))
     _present(result, options, json=json, bits=bits)
     return _exit_code(result, fail_on)
 
@@ -92,7 +95,7 @@ def _options(given: Mapping[str, Any]) -> RunOptions:
     """The command's arguments by name as the options of a run."""
     from attn_cli.workflows.run import RunOptions
 
-    alike = ("engine", "dtype", "device", "context", "weights", "text", "save", "force")
+    alike = ("engine", "block", "dtype", "device", "context", "weights", "text", "save", "force")
     options = RunOptions(
         choices=a.choices(given),
         layers_shown=a.indices(given["layer"], "--layer"),
@@ -124,6 +127,7 @@ def _with_parts(
 
 
 def _result(source: str | None, options: RunOptions) -> RunResult | ModelResult:
+    from attn_cli.workflows.room import in_tiles
     from attn_cli.workflows.run import run_file
 
     if source is None:
@@ -131,11 +135,32 @@ def _result(source: str | None, options: RunOptions) -> RunResult | ModelResult:
             "no INPUT was given: expected a file of token vectors, of q, k and v, or a model",
             hint="attn run --help shows examples",
         )
-    progress = Progress()
+    progress = Bar() if in_tiles(options.engine) else Progress()
+    here = place()
     try:
-        return run_file(source, options, stdin=sys.stdin.buffer, progress=progress)
+        if not here.shared:
+            return run_file(source, options, stdin=sys.stdin.buffer, progress=progress)
+        _check_shared(here, options.engine, source)
+        from attn_cli.torch_ranks import connected
+
+        with connected(here, options.device) as ranks:
+            return run_file(source, replace(options, ranks=ranks), progress=progress)
+    except KeyboardInterrupt:
+        if isinstance(progress, Bar):
+            progress.interrupted()
+        raise
     finally:
         progress.clear()
+
+
+def _check_shared(here: Place, engine: str, source: str) -> None:
+    """UnsupportedError where the processes that torchrun started have nothing to share."""
+    from attn_cli.workflows.room import IN_TILES, in_tiles
+
+    if not in_tiles(engine):
+        raise not_shared(here, f"and engine {engine} computes in one", f"use --engine {IN_TILES}")
+    if source == "-":
+        raise not_shared(here, "and only one can read standard input", "give a file")
 
 
 def _present(

@@ -21,12 +21,17 @@ Array = NDArray[Any]
 
 class Around:
     """One batch item's steps before and after attention; each is rounded to the precision, shown
-    to the recorder and handed on in the precision in which sums are kept."""
+    to the recorder and handed on in the precision in which sums are kept.
 
-    def __init__(self, inputs: AttentionInputs, batch: int, recorder: Recorder) -> None:
+    `visible` (H, L, S) is what takes part; with `dense` False it is not made, and None.
+    """
+
+    def __init__(
+        self, inputs: AttentionInputs, batch: int, recorder: Recorder, *, dense: bool = True
+    ) -> None:
         self.inputs, self.batch, self.recorder = inputs, batch, recorder
         self.dtype = recorder.ask.dtype
-        self.visible = inputs.visible(batch)  # (H, L, S)
+        self.visible = inputs.visible(batch) if dense else None
 
     def cast(self, array: Array) -> Array:
         """The array rounded to the precision of the run, in that of its sums."""

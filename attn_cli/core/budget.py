@@ -26,7 +26,7 @@ from attn_cli.core.rounding import precision
 from attn_cli.core.trace import ALL_STAGES
 from attn_cli.core.unlucky import drift, scaled_first, swayed, ulp_of_scores
 
-__all__ = ["FACTOR", "RUNS", "ULPS", "measure_budget", "plain_run"]
+__all__ = ["FACTOR", "RUNS", "ULPS", "least_budget", "measure_budget", "plain_run"]
 
 Array = NDArray[Any]
 
@@ -52,11 +52,19 @@ def measure_budget(
     with np.errstate(all="ignore"):
         for b in range(inputs.shape[0]):
             _add_errors(errors, inputs, b, right, dtype, seed)
-    sides = 2.0 if dtype == "float64" else 1.0
-    return {
-        name: sides * (FACTOR * errors[name] + ULPS * precision(dtype).ulp(_largest(array)))
-        for name, array in right.items()
-    }
+    least = least_budget(right, dtype=dtype)
+    return {name: _sides(dtype) * FACTOR * errors[name] + least[name] for name in right}
+
+
+def least_budget(oracle: Mapping[str, Array], *, dtype: str) -> dict[str, Array]:
+    """What `measure_budget` gives at least: its ulps alone, which no run has to show."""
+    ulp = precision(dtype).ulp
+    return {name: _sides(dtype) * ULPS * ulp(_largest(array)) for name, array in oracle.items()}
+
+
+def _sides(dtype: str) -> float:
+    """How many computations round as much as the candidate: in float64 the oracle does as well."""
+    return 2.0 if dtype == "float64" else 1.0
 
 
 def _add_errors(

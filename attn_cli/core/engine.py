@@ -43,6 +43,9 @@ class Ask:
 
     `keep`: stages to hold in the trace. `watch`: callbacks that see a stage of one batch item and
     let it go. `top`: how many of each row's best keys. `cosine`: compare the heads pairwise.
+    `received`: add up the weight that every key receives. `block`: how many queries and keys a tile
+    has, for an engine that works in tiles; None leaves it to the engine. `progress` is told how far
+    the run is, in steps of the engine's own: rows of all heads where it works in tiles.
     """
 
     keep: frozenset[str] = frozenset()
@@ -50,6 +53,8 @@ class Ask:
     stats: Sequence[Statistic] = ()
     top: int = 0
     cosine: bool = False
+    received: bool = False
+    block: int | None = None
     dtype: str = "float64"
     device: str = "cpu"
     progress: Progress | None = None
@@ -61,9 +66,12 @@ class Capabilities:
 
     `gradients` says whether attn can differentiate it. `stages` are those it ever shows; `hides`
     says which of them it does not show of one input. With weights come statistics, top keys and
-    cosines. `empty_row` is what stands in the weights and the context of a row that sees no key
-    (NaN reaches every head of the query). `refuses` maps what an input may demand
-    (`core/demands.py`) to why this engine cannot do it; it does all others.
+    cosines; `tiles` says that statistics, top keys and the weight that keys receive come without
+    them, tile by tile, with no (H, L, S) in memory: then `memory` (inputs, ask) says how many bytes
+    a run takes beside its inputs, and `copies` counts nothing. `empty_row` is what stands in the
+    weights and the context of a row that sees no key (NaN reaches every head of the query).
+    `refuses` maps what an input may demand (`core/demands.py`) to why this engine cannot do it; it
+    does all others.
     """
 
     stages: frozenset[str]
@@ -71,6 +79,8 @@ class Capabilities:
     devices: tuple[str, ...]  # families: "cpu", "cuda", "mps"; "any" for whatever torch has
     gradients: bool
     copies: int  # how many (H, L, S) of a batch item are in work at the peak, checks included
+    tiles: bool = False
+    memory: Callable[[AttentionInputs, Ask], int] | None = None
     lse: bool = True
     empty_row: float = 0.0
     refuses: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +89,10 @@ class Capabilities:
     def shows(self, inputs: AttentionInputs) -> frozenset[str]:
         """The stages that a run on `inputs` can leave behind."""
         return self.stages if self.hides is None else self.stages - self.hides(inputs)
+
+    def rows(self, inputs: AttentionInputs) -> bool:
+        """Whether a run on `inputs` can leave statistics of its rows behind."""
+        return self.tiles or "weights" in self.shows(inputs)
 
     def known(self, inputs: AttentionInputs) -> frozenset[str]:
         """The stages that can be asked for: those it shows, and those that equal one of them."""
@@ -133,5 +147,9 @@ def _refusals(engine: Engine, inputs: AttentionInputs, ask: Ask) -> Iterator[str
     shown = [step.stage for step in steps(inputs, ask.dtype, can.shows(inputs))]
     for stage in sorted(ask.keep - can.known(inputs)):
         yield f"{name} does not show {stage} (it shows {', '.join(shown)})"
-    if (ask.stats or ask.top or ask.cosine) and "weights" not in shown:
+    if (ask.stats or ask.top or ask.cosine or ask.received) and not can.rows(inputs):
         yield f"{name} does not show its weights, so it has no statistics of its rows"
+    if ask.cosine and can.tiles:
+        yield f"{name} does not compare heads: that takes whole rows of weights of all of them"
+    if ask.block is not None and not can.tiles:
+        yield f"{name} does not work in tiles, so there is no block to choose"

@@ -24,14 +24,9 @@ def require_dense(
     itemsize: int,
     available: int | None,
 ) -> None:
-    """Raises InputError where (B, H, L, S) scores do not fit.
-
-    One batch item takes `copies` of its (H, L, S) while it is in work, and every item `kept` more;
-    the comparison of the heads takes (H, H).
-    """
-    batch, heads, queries, keys = shape
-    one = heads * queries * keys * itemsize
-    need = one * copies + one * batch * kept + (COSINES + batch) * heads**2 * 8
+    """Raises InputError where (B, H, L, S) scores do not fit."""
+    _, heads, queries, keys = shape
+    need = dense_bytes(shape, copies=copies, kept=kept, itemsize=itemsize)
     if available is not None and need > available:
         raise InputError(
             f"{heads:,} × {queries:,} × {keys:,} scores need about {size(need)} of memory, "
@@ -39,6 +34,17 @@ def require_dense(
             hint="a dense engine holds the whole query × key matrix: give fewer tokens or heads"
             + (", or keep fewer stages" if kept else ""),
         )
+
+
+def dense_bytes(shape: tuple[int, int, int, int], *, copies: int, kept: int, itemsize: int) -> int:
+    """What a run that holds (H, L, S) scores takes.
+
+    One batch item takes `copies` of its (H, L, S) while it is in work, and every item `kept` more;
+    the comparison of the heads takes (H, H).
+    """
+    batch, heads, queries, keys = shape
+    one = heads * queries * keys * itemsize
+    return one * copies + one * batch * kept + (COSINES + batch) * heads**2 * 8
 
 
 def size(count: float) -> str:

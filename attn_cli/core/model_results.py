@@ -9,6 +9,7 @@ from typing import Any
 
 from attn_cli.core.findings import Finding
 from attn_cli.core.results import RunResult, json_array, json_number
+from attn_cli.core.results_spread import joined
 from attn_cli.core.trace import Trace
 
 
@@ -114,6 +115,7 @@ class ModelResult:
             rows_total=sum(layer.rows_total for layer in layers),
             heads=tuple(chain.from_iterable(layer.heads for layer in layers)),
             findings=self.findings,
+            spread=joined(layer.spread for layer in layers),
         ).to_dict()
         fields["values_by_layer"] = [
             {name: json_array(stage.array) for name, stage in layer.values.items()}

@@ -47,6 +47,7 @@ class Recorder:
         self._lse: list[Array] = []
         self._top: list[TopKeys] = []
         self._cosine: list[Array] = []
+        self._received: list[Array] = []
 
     def see(self, batch: int, stage: str, array: Array, visible: Bools) -> None:
         """Show one stage of one batch item to whoever keeps or watches it."""
@@ -70,9 +71,26 @@ class Recorder:
             self._top.append(top_keys(masked, weights, visible, self.ask.top))
         if self.ask.cosine:
             self._cosine.append(head_cosine(weights, rows.empty))
+        if self.ask.received:
+            self._received.append(weights.sum(1, dtype=np.float64))
         if self._scores:  # weights alone have no lse
             self._lse.append(rows.lse)
         self._progress(batch)
+
+    def finish_rows(
+        self, rows: RowSums, *, top: TopKeys | None = None, received: Array | None = None
+    ) -> None:
+        """Record one batch item's rows (H, L) of an engine that works in tiles.
+
+        With them come the best keys (H, L, K) and what every key receives (H, S) as far as `ask`
+        wants them. The engine tells the progress itself, tile by tile.
+        """
+        self._rows.append(rows)
+        self._lse.append(rows.lse)
+        if top is not None:
+            self._top.append(top)
+        if received is not None:
+            self._received.append(received)
 
     def finish_without_weights(self, batch: int, lse: Array | None = None) -> None:
         """Record that one batch item is done, of whose rows nothing is known but the lse (H, L)."""
@@ -89,7 +107,7 @@ class Recorder:
         rows = _stacked(self._rows) if self._rows else None
         return Trace(
             engine=self.engine,
-            stages={name: self._stage(name) for name in self._source if name in self.ask.keep},
+            stages=self.stages(),
             shapes=self.shapes,
             lse=np.stack(self._lse) if self._lse else None,
             empty=_empty(self.inputs) if rows is None else rows.empty,
@@ -98,7 +116,12 @@ class Recorder:
             cosine=np.stack(self._cosine) if self._cosine else None,
             provenance=provenance(self.ask.dtype, self.ask.device),
             findings=tuple(findings),
+            received=np.stack(self._received) if self._received else None,
         )
+
+    def stages(self) -> dict[str, Stage]:
+        """The stages that are kept, of all batch items."""
+        return {name: self._stage(name) for name in self._source if name in self.ask.keep}
 
     def _stage(self, name: str) -> Stage:
         source = self._source[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from attn_cli.core.findings import Finding
 from attn_cli.core.inputs import Labels
 from attn_cli.core.settings import Settings
 from attn_cli.core.trace import Stage, StageShape, Trace
+
+if TYPE_CHECKING:
+    from attn_cli.core.results_spread import Spread
 
 Array = NDArray[Any]
 Kind = Literal["token vectors", "q, k, v", "model"]
@@ -130,6 +133,7 @@ class WeightsView:
     `cells` (R, C) are weights; for blocks, the mean weight of a block over its visible cells.
     `hidden` (R, C) is True where nothing is visible. `sums` (R,) are row sums (NaN for blocks).
     `query_ranges` and `key_ranges` say which queries and keys a cell covers; labels name them.
+    `looked_at` is how many queries a cell is made of where they are a sample of its own, else 0.
     """
 
     batch: int
@@ -142,6 +146,7 @@ class WeightsView:
     query_labels: tuple[str, ...]
     key_labels: tuple[str, ...]
     layer: int = 0
+    looked_at: int = 0
 
     @property
     def blocks(self) -> bool:
@@ -175,6 +180,7 @@ class RunResult:
         default_factory=dict
     )  # axis → indices in `values`
     masked: bool = False  # whether anything is masked, be the step shown or not
+    spread: Spread | None = None  # of a long run: its rows as a whole
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`, schema attn.run/1."""
@@ -192,6 +198,8 @@ class RunResult:
         }
         if len(self.rows) < self.rows_total:
             fields["rows_total"] = self.rows_total
+        if self.spread is not None:
+            fields["spread"] = self.spread.to_dict()
         return fields
 
 

@@ -118,13 +118,32 @@ class ProbeResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How many probes were asked of those that there are, and what `left_out` was not tried, in
+    words. `seconds` is the time that there was for all, None where nothing was cut."""
+
+    probes: int
+    of: int
+    left_out: tuple[str, ...] = ()
+    seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "probes": self.probes,
+            "of": self.of,
+            "left_out": list(self.left_out),
+            "seconds": self.seconds,
+        }
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ImplResult:
     """What `attn check impl` knows of somebody's code.
 
     `plan` is attn.plan/1 as it was used; `findings` what attn chose on the way. `conventions` are
     ways in which the code is no textbook attention and right all the same. `signatures` describe
-    the difference where no mistake explains it.
+    the difference where no mistake explains it; `asked` says whether the time was enough.
     """
 
     name: str
@@ -136,6 +155,7 @@ class ImplResult:
     plan: Mapping[str, Any]
     behaviour: tuple[Behaviour, ...]
     probes: tuple[ProbeResult, ...]
+    asked: Asked
     findings: tuple[Finding, ...] = ()
     trace: CodeTrace | None = None
     signatures: tuple[str, ...] = field(default=())
@@ -156,6 +176,7 @@ class ImplResult:
             "signatures": list(self.signatures),
             "behaviour": [behaviour.to_dict() for behaviour in self.behaviour],
             "probes": [probe.to_dict() for probe in self.probes],
+            "asked": self.asked.to_dict(),
             "findings": [finding.to_dict() for finding in self.findings],
         }
 

@@ -1,4 +1,4 @@
-"""Slicing: the question of one batch item, or of one head of it, as inputs of their own."""
+"""Slicing: the question of one batch item, of a head or of some rows, as inputs of their own."""
 
 from __future__ import annotations
 
@@ -18,17 +18,22 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class PartOfMask:
-    """A mask seen from item `item`, head `head` on: both count from 0 there."""
+    """A mask seen from item `item`, head `head` on: both count from 0 there.
+
+    So do queries from `query` on, where positions have no common origin that would tell them.
+    """
 
     whole: Mask
     item: int
     head: int
+    query: int = 0
 
     def __call__(self, b: IntArray, h: IntArray, q_pos: IntArray, k_pos: IntArray) -> BoolArray:
-        return self.whole(b + self.item, h + self.head, q_pos, k_pos)
+        return self.whole(b + self.item, h + self.head, q_pos + self.query, k_pos)
 
     def tile(self, b: int, h: int, queries: range, keys: range) -> TileKind:
-        return self.whole.tile(b + self.item, h + self.head, queries, keys)
+        moved = range(queries.start + self.query, queries.stop + self.query)
+        return self.whole.tile(b + self.item, h + self.head, moved, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,37 @@ def one_head(inputs: AttentionInputs, b: int, h: int) -> AttentionInputs:
     What q, k and v were made of is left behind.
     """
     return _narrowed(inputs, b, h, h + 1)
+
+
+def some_rows(inputs: AttentionInputs, b: int, heads: range, queries: range) -> AttentionInputs:
+    """The question of consecutive queries of consecutive heads of item `b`, from q, k and v on.
+
+    B is 1; Hkv is the number of key/value heads that these heads read, all of which must read as
+    many, or be one head. What q, k and v were made of is left behind. Arrays are views.
+    """
+    part = _narrowed(inputs, b, heads.start, heads.stop)
+    rows = slice(queries.start, queries.stop)
+    mask = part.mask
+    if isinstance(mask, PartOfMask) and inputs.q_offset is None:
+        mask = replace(mask, query=queries.start)
+    labels = part.labels
+    if labels is not None:
+        labels = Labels((labels.query[0][rows],), labels.key)
+    return replace(
+        part,
+        q=part.q[:, :, rows],
+        mask=mask,
+        additive=None if part.additive is None else _rows_of(part.additive, inputs, rows),
+        bias=None if part.bias is None else _rows_of(part.bias, inputs, rows),
+        q_offset=None if inputs.q_offset is None else inputs.q_offset + queries.start,
+        labels=labels,
+        query_lengths=None,
+    )
+
+
+def _rows_of(array: Array, inputs: AttentionInputs, rows: slice) -> Array:
+    """Rows of what is added to the scores; an axis of size 1 has every row's numbers."""
+    return np.broadcast_to(array, (*array.shape[:2], *inputs.shape[2:]))[:, :, rows]
 
 
 def _narrowed(inputs: AttentionInputs, b: int, first: int, last: int) -> AttentionInputs:

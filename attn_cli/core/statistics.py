@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -13,6 +13,22 @@ Array = NDArray[Any]
 # g(q_pos, k_pos) with q_pos (L, 1) and k_pos (S,). Written with arithmetic, comparison and abs()
 # alone, so that numpy arrays and torch tensors both pass through it.
 Term = Callable[[Any, Any], Any]
+
+
+@runtime_checkable
+class LinearTerm(Protocol):
+    """A term that can say where it is constant + by_query·q_pos + by_key·k_pos.
+
+    `by_distance`: it depends on k_pos − q_pos alone, so tiles that lie alike have the same values.
+    """
+
+    by_distance: bool
+
+    def __call__(self, q_pos: Any, k_pos: Any) -> Any: ...
+
+    def linear(self, queries: range, keys: range) -> tuple[int, int, int] | None:
+        """(constant, by_query, by_key) in a tile of positions; None where it is not linear."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -104,7 +104,8 @@ class Trace:
     `empty` marks; None where the engine has none. `stats` maps a statistic's name to (B, H, L);
     without weights there are none, no top keys and no cosine. `cosine` (B, H, H) is the mean over
     rows of the cosine between two heads' weights, rows that are empty in either head left out (NaN
-    where that leaves none).
+    where that leaves none). `received` (B, H, S) is the weight that a key gets from all rows
+    together, NaN rows included; None where nobody asked.
     """
 
     engine: str
@@ -117,6 +118,7 @@ class Trace:
     cosine: Array | None
     provenance: Provenance
     findings: tuple[Finding, ...] = field(default=())
+    received: Array | None = None
 
     def __getitem__(self, stage: str) -> Array:
         """The array of one kept stage; InputError names the kept ones where it is not there."""

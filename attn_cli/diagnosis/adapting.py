@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attn_cli.core.findings import Finding, note
+from attn_cli.diagnosis.allowance import SECONDS, Allowance
 from attn_cli.diagnosis.host.session import LIMIT, START_LIMIT, ChildSession, LocalSession, Session
 from attn_cli.diagnosis.host.trouble import trouble_of
 from attn_cli.diagnosis.infer.complete import complete
@@ -21,17 +22,19 @@ def adapt(
     *,
     seed: int = 0,
     limit: float = LIMIT,
+    total: float = SECONDS,
     session: Session | None = None,
 ) -> Adapted:
     """The code that `target` names, FILE.py:NAME or package.module:NAME, in a process of its own.
 
-    What `said` leaves open is worked out from the code. Importing runs it. `session` is a process,
-    or none, that is there already. Raises Unusable where the code cannot be imported, found, built
-    or called, InputError where something must be said first.
+    What `said` leaves open is worked out from the code. Importing runs it. `limit` is the seconds
+    that one call may take, `total` what all of them may, once it is imported. `session` is a
+    process, or none, that is there already. Raises Unusable where the code cannot be imported,
+    found, built or called, InputError where something must be said first.
     """
     session = session or ChildSession()
     try:
-        return _adapt(session, target, {"op": "load", **_place(target)}, said, seed, limit)
+        return _adapt(session, target, {"op": "load", **_place(target)}, said, seed, limit, total)
     except BaseException:
         session.close()
         raise
@@ -50,10 +53,17 @@ def names_code(text: str) -> bool:
 
 
 def adapt_object(
-    target: Any, said: Said = Said(), *, name: str, seed: int = 0, limit: float = LIMIT
+    target: Any,
+    said: Said = Said(),
+    *,
+    name: str,
+    seed: int = 0,
+    limit: float = LIMIT,
+    total: float = SECONDS,
 ) -> Adapted:
-    """The same for an object that no file's name leads to: in this process, no time limit."""
-    return _adapt(LocalSession(target), name, {"op": "load"}, said, seed, limit)
+    """The same for an object that no file's name leads to: in this process, no time limit of a
+    call."""
+    return _adapt(LocalSession(target), name, {"op": "load"}, said, seed, limit, total)
 
 
 def _place(target: str) -> dict[str, str]:
@@ -74,13 +84,20 @@ def _place(target: str) -> dict[str, str]:
 
 
 def _adapt(
-    session: Session, name: str, load: dict[str, str], said: Said, seed: int, limit: float
+    session: Session,
+    name: str,
+    load: dict[str, str],
+    said: Said,
+    seed: int,
+    limit: float,
+    total: float,
 ) -> Adapted:
     loaded = session.ask(load, limit=START_LIMIT)
     if "trouble" in loaded:
         raise Unusable(name, trouble_of(loaded))
     facts = loaded["ok"]
-    done = complete(session, facts, said, name=name, seed=seed, limit=limit)
+    allowance = Allowance(total)
+    done = complete(session, facts, said, name=name, seed=seed, limit=limit, allowance=allowance)
     findings: tuple[Finding, ...] = done.findings
     if said.unknown:
         message = f"not of attn.plan/1, and not read: {', '.join(said.unknown)}"
@@ -94,4 +111,6 @@ def _adapt(
         numbers=done.numbers,
         findings=findings,
         limit=limit,
+        weights_said="weights" in said.intent,
+        allowance=allowance,
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.diagnosis.arguments import rectangle
+from attn_cli.diagnosis.arguments import rectangle, swapped
 from attn_cli.diagnosis.host.trouble import Trouble, trouble_of
 from attn_cli.diagnosis.plan import Call, Plan
 from attn_cli.diagnosis.question import Question
@@ -171,16 +171,10 @@ def from_layout(array: Array, layout: str, length: int) -> Array | None:
         return None
     if layout in ("LD", "HLD"):
         return array[None]
-    if layout == "LBD":
-        return array.swapaxes(0, 1)
-    if layout == "BLHD":
-        return array.swapaxes(1, 2)
-    if layout == "BHDL":
-        return array.swapaxes(2, 3)
     if layout == "BCHW":
         fits = array.shape[2:] == rectangle(length)
         return array.reshape(*array.shape[:2], -1).swapaxes(1, 2) if fits else None
-    return array
+    return swapped(array, layout)
 
 
 def _width(question: Question) -> int:

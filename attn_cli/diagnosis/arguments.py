@@ -16,6 +16,8 @@ from attn_cli.errors import InputError, UnsupportedError
 
 Array = NDArray[Any]
 
+SWAPS = {"LBD": (0, 1), "BLHD": (1, 2), "BHDL": (2, 3)}  # layout → what it swaps of BLD or BHLD
+
 
 def call_of(
     plan: Plan, question: Question, *, dtype: str, weights: dict[str, Array], repeat: int = 1
@@ -108,16 +110,15 @@ def to_layout(array: Array, layout: str) -> Array:
             )
         item: Array = array[0]
         return item
-    if layout == "LBD":
-        return array.swapaxes(0, 1)
-    if layout == "BLHD":
-        return array.swapaxes(1, 2)
-    if layout == "BHDL":
-        return array.swapaxes(2, 3)
     if layout == "BCHW":
         height, width = rectangle(array.shape[1])
         return array.swapaxes(1, 2).reshape(len(array), -1, height, width)
-    return array
+    return swapped(array, layout)
+
+
+def swapped(array: Array, layout: str) -> Array:
+    """From attn's order of axes to that of a layout that swaps two of them; and back again."""
+    return array.swapaxes(*SWAPS[layout]) if layout in SWAPS else array
 
 
 def rectangle(count: int) -> tuple[int, int]:

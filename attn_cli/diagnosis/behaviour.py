@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.results_impl import Behaviour, Status
+from attn_cli.diagnosis.allowance import BEHAVIOUR
 from attn_cli.diagnosis.answers import Observed
 from attn_cli.diagnosis.formula.run import run
 from attn_cli.diagnosis.formula.work import Setting, Work
@@ -27,7 +28,7 @@ STILL = 1e-5  # of the largest value: what moves less has not moved
 
 
 def behaviour(adapted: Adapted, told: Interview) -> tuple[Behaviour, ...]:
-    """Every line, in the order in which they are read."""
+    """Every line, in the order in which they are read; none for which there is no time left."""
     return tuple(_Trying(adapted, told).lines())
 
 
@@ -43,13 +44,18 @@ class _Trying:
         if base is None:
             return
         yield from self._sums()
-        yield from self._causality(base)
-        yield from self._batch(base)
-        yield from self._permutation(base)
-        yield from self._padding()
-        yield from self._empty_rows()
-        yield from self._precisions(base)
-        yield from self._gradients(base)
+        tried: dict[str, Callable[[], Iterator[Behaviour]]] = {
+            "causality": lambda: self._causality(base),
+            "batch independence": lambda: self._batch(base),
+            "permutation equivariance": lambda: self._permutation(base),
+            "padding invariance": self._padding,
+            "empty rows": self._empty_rows,
+            "float32, float16, bfloat16": lambda: self._precisions(base),
+            "gradients": lambda: self._gradients(base),
+        }
+        for name, lines in tried.items():
+            if not self.adapted.allowance.spent(BEHAVIOUR, name):
+                yield from lines()
 
     def _base(self) -> Seen | None:
         """A plain question that has an answer."""
@@ -152,7 +158,8 @@ class _Trying:
         """Turns the tokens round: rows must follow, where order does not count."""
         intent = self.told.setting.plan.intent
         ordered = (intent.rope, intent.positions) != (None, None) or intent.alibi
-        if ordered or self.told.setting.own_mask or base.question.keep is not None:
+        keep = base.question.keep
+        if ordered or self.told.setting.own_mask or (keep is not None and not keep.all()):
             return
         if base.question.bias is not None or base.question.shape[2] < 2:
             return

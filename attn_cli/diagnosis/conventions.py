@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from attn_cli.core.results_impl import Behaviour
+from attn_cli.diagnosis.by_design import SENTENCES
 from attn_cli.diagnosis.interviewing import Interview
 from attn_cli.diagnosis.verdict import Judgement
 
@@ -27,6 +28,8 @@ def _said(told: Interview) -> Iterator[str]:
     width = intent.head_dim or _width(told)
     if intent.scale is not None and not math.isclose(intent.scale, 1 / math.sqrt(width)):
         yield f"the scale is {intent.scale:g} instead of 1/√{width}, as was said"
+    if intent.weights is not None and intent.weights.type == "fused_by_head":
+        yield SENTENCES["qkv_interleaved_layout"]
     if intent.sink is not None:
         yield "a sink's logit stands in the denominator: rows sum to less than 1"
     if intent.softcap is not None:
@@ -47,8 +50,8 @@ def _seen(judgement: Judgement, lines: tuple[Behaviour, ...]) -> Iterator[str]:
         )
     if judgement.epsilon is not None:
         yield f"{judgement.epsilon:g} is added to the sum of a row: weights are that much smaller"
-    if judgement.unscaled:
-        yield "the scores are not scaled, as in T5; say --scale if they should be"
+    if judgement.by_design is not None:
+        yield SENTENCES[judgement.by_design]
     if any(named.mistake.code == "late_mask_underflow" for named in judgement.mistakes):
         yield "the mask is applied after softmax and the rows renormalised: the same by the formula"
     for line in lines:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attn_cli.diagnosis.allowance import EVIDENCE
 from attn_cli.diagnosis.asking import Sizes, draw_question
 from attn_cli.diagnosis.interviewing import Interview, answer, with_mask_dtype
 from attn_cli.diagnosis.mistakes import MISTAKES
 from attn_cli.diagnosis.mistakes.base import Mistake
-from attn_cli.diagnosis.probes.probe import Seen, gaps, see
+from attn_cli.diagnosis.probes.probe import Probe, Seen, gaps, see
 from attn_cli.diagnosis.question import Question
 from attn_cli.diagnosis.subject import Adapted
 from attn_cli.errors import AttnError
@@ -21,6 +22,8 @@ from attn_cli.errors import AttnError
 Array = NDArray[Any]
 
 DRAWS = 200  # train-mode runs whose mean is held against eval mode
+FRESH = (11, 13)  # lengths that no probe has
+_DROPOUT = "dropout in train mode"  # as what is left out
 SURE = 8.0  # standard errors that the mean may be off by chance: never
 
 
@@ -40,7 +43,8 @@ def gather(adapted: Adapted, told: Interview) -> list[Evidence]:
     found = [*_mutation(told), *_randomness(adapted, told)]
     random = any(one.mistake.code == "dropout_in_eval" for one in found)
     if not random:
-        found += [*_state(adapted, told, mutates=bool(found)), *_dropout(adapted, told)]
+        state = list(_state(adapted, told, mutates=bool(found))) or list(_stale(adapted, told))
+        found += [*state, *_dropout(adapted, told)]
     return [*found, *_failures(adapted, told)]
 
 
@@ -69,6 +73,8 @@ def _randomness(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
     for one in _answered(told)[:3]:
         if one.observed.mutated or not _repeats_differ(one):
             continue
+        if adapted.allowance.spent(EVIDENCE, "whether it is random in eval mode"):
+            return
         other = adapted.attend(one.question, dtype=told.dtype, seed=1).output
         if other is None or one.observed.output is None:
             continue
@@ -93,6 +99,8 @@ def _state(adapted: Adapted, told: Interview, *, mutates: bool) -> Iterator[Evid
             facts.append(f"{one.probe.name}: a second call gives another result")
             continue
         for other in _others(told, one.question):
+            if adapted.allowance.spent(EVIDENCE, "whether it keeps something between calls"):
+                break
             again = adapted.attend(one.question, dtype=told.dtype, after=[other])
             if again.output is None or one.observed.output is None:
                 continue
@@ -104,6 +112,45 @@ def _state(adapted: Adapted, told: Interview, *, mutates: bool) -> Iterator[Evid
                 break
     if facts:
         yield Evidence(MISTAKES["stateful_between_calls"], tuple(facts[:3]))
+
+
+def _stale(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
+    """Lengths never asked before: the first question of each is answered rightly, the next is not.
+
+    Numbers that a file keeps for all of its objects are there before the first probe.
+    """
+    wrong = [one for one in told.seen if not one.agrees and one.probe.dtype is None]
+    one = min(wrong, key=lambda one: (one.failed, one.probe.boundary is not None), default=None)
+    if one is None or one.failed or one.question.steps:
+        return
+    facts = []
+    if adapted.allowance.spent(EVIDENCE, "whether it keeps something between calls"):
+        return
+    for length in FRESH:
+        try:
+            first, then = (_like(told, one.question, length, seed) for seed in (21, 22))
+        except AttnError:
+            return
+        asked = (
+            see(Probe(q), adapted.attend(q, dtype=told.dtype), told.setting) for q in (first, then)
+        )
+        if not next(asked).agrees or next(asked).agrees:
+            return
+        facts.append(f"{length} tokens: right the first time, wrong with other numbers")
+    yield Evidence(MISTAKES["stateful_between_calls"], tuple(facts), tuple(wrong))
+
+
+def _like(told: Interview, question: Question, length: int, seed: int) -> Question:
+    B, H, _, _ = question.shape
+    return draw_question(
+        told.setting.plan,
+        told.setting.parameters,
+        Sizes(B, length, None, H, question.inputs.q.shape[-1]),
+        name="afresh",
+        seed=seed,
+        layout=question.layout,
+        masked=question.keep is not None or question.bias is not None,
+    )
 
 
 def _worth_asking(one: Seen) -> bool:
@@ -137,7 +184,11 @@ def _dropout(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
     one = next((one for one in _answered(told) if one.probe.boundary is None), None)
     if one is None or one.observed.output is None:
         return
+    if adapted.allowance.spent(EVIDENCE, _DROPOUT):
+        return
     train = adapted.attend(one.question, dtype=told.dtype, train=True, repeat=DRAWS)
+    if train.trouble is not None and train.trouble.kind == "time":
+        adapted.allowance.leave_out(_DROPOUT)
     if train.output is None or not train.repeats:
         return
     draws = np.stack([train.output, *train.repeats])
@@ -198,6 +249,8 @@ def _failures(adapted: Adapted, told: Interview) -> Iterator[Evidence]:
 
 def _bool_mask(adapted: Adapted, told: Interview, masked: list[Seen]) -> Iterator[Evidence]:
     for dtype in ("float", "int"):
+        if adapted.allowance.spent(EVIDENCE, f"whether it takes a mask of {dtype}"):
+            return
         other = with_mask_dtype(adapted, dtype)
         assert other is not None
         again = [

@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
+from attn_cli.diagnosis.allowance import EXPLAINING, Allowance
 from attn_cli.diagnosis.formula.run import Outcome, budgets, run
 from attn_cli.diagnosis.formula.work import Arithmetic, Setting, Step
 from attn_cli.diagnosis.mistakes import MISTAKES
@@ -39,20 +40,27 @@ class Candidate:
     variant: Variant
 
 
-def explain(setting: Setting, seen: Sequence[Seen], *, pairs: bool = False) -> list[Explanation]:
+def explain(
+    setting: Setting,
+    seen: Sequence[Seen],
+    *,
+    pairs: bool = False,
+    allowance: Allowance | None = None,
+) -> list[Explanation]:
     """The mistakes, or `pairs` of them, that explain all of `seen`; the best of each code.
 
-    Those that leave fewer elements to chance come first. Empty where nothing explains it.
+    Those that leave fewer elements to chance come first. Empty where nothing explains it. None is
+    tried once `allowance` is used up, which then says so.
     """
     ordered = sorted(seen, key=_telling)
     # How a mistake meets numbers that overflow is an accident of how it is written.
     ordinary = [one for one in ordered if one.probe.boundary != "large scores"]
     candidates = list(_candidates(setting))
     if pairs:
-        return _Tester(setting, ordinary, judged_only=True).pairs(candidates)
+        return _Tester(setting, ordinary, judged_only=True, allowance=allowance).pairs(candidates)
     for probes in (ordered, ordinary):
         for judged_only in (False, True):
-            if found := _Tester(setting, probes, judged_only).singles(candidates):
+            if found := _Tester(setting, probes, judged_only, allowance).singles(candidates):
                 return found
     return []
 
@@ -82,12 +90,16 @@ class _Tester:
     setting: Setting
     seen: Sequence[Seen]
     judged_only: bool
-    started: float = field(default_factory=time.monotonic)
+    allowance: Allowance | None = None
+    started: float = field(default_factory=time.process_time)  # a busy machine finds as much
     vague: bool = False  # the mistake at hand is vague
+    finite: bool = False  # NaN and inf alone explain nothing: too many pairs end in them
 
     def singles(self, candidates: Sequence[Candidate]) -> list[Explanation]:
         best: dict[str, Explanation] = {}
         for candidate in candidates:
+            if self._time_is_up("further mistakes"):
+                break
             self.vague = candidate.mistake.alone
             count = self.explains(candidate.variant.steps)
             code = candidate.mistake.code
@@ -98,6 +110,9 @@ class _Tester:
         equal = [found for found in best.values() if found.exact == most]
         return sorted(equal, key=self._unmarked)
 
+    def _time_is_up(self, what: str) -> bool:
+        return self.allowance is not None and self.allowance.spent(EXPLAINING, what)
+
     def _unmarked(self, found: Explanation) -> bool:
         """Whether the source does not speak for it."""
         marks = found.mistakes[0].marks
@@ -106,10 +121,12 @@ class _Tester:
     def pairs(self, candidates: Sequence[Candidate]) -> list[Explanation]:
         """The first codes of two that explain everything, within PAIR_SECONDS."""
         best: dict[tuple[str, str], Explanation] = {}
-        self.vague = False
+        self.vague, self.finite = False, True
         useful = [c for c in candidates if not (c.mistake.boundary or c.mistake.alone)]
         for one, other in combinations(useful, 2):
-            if time.monotonic() - self.started > PAIR_SECONDS:
+            if time.process_time() - self.started > PAIR_SECONDS:
+                break
+            if self._time_is_up("pairs of mistakes"):
                 break
             if one.mistake is other.mistake or set(one.variant.steps) & set(other.variant.steps):
                 continue
@@ -174,6 +191,10 @@ class _Tester:
                 room = room.max(1, keepdims=True)
             if (gaps(came, said) > room)[where].any():
                 return -1, False
+        if self.finite:
+            parts = [
+                (came, said, where & np.isfinite(said), name) for came, said, where, name in parts
+            ]
         return sum(int(where.sum()) for _, _, where, _ in parts), differs
 
 

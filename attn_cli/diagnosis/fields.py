@@ -48,13 +48,13 @@ class Fields:
             raise wrong(self.path(name), "true or false", value)
         return value
 
-    def count(self, name: str) -> int | None:
-        """A whole number from 1 on."""
+    def count(self, name: str, most: int = 1_000_000) -> int | None:
+        """A whole number from 1 to `most`."""
         value = self.get(name)
         if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1_000_000
+            isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most
         ):
-            raise wrong(self.path(name), "a whole number from 1 on", value)
+            raise wrong(self.path(name), f"a whole number from 1 to {most}", value)
         return value
 
     def number(self, name: str) -> float | None:
@@ -102,8 +102,10 @@ def wrong(where: str, expected: str, came: object) -> InputError:
 def _text(value: object, where: str) -> str | None:
     if value is None:
         return None
-    if not isinstance(value, str) or not value or len(value) > _LONGEST:
+    if not isinstance(value, str) or not value:
         raise wrong(where, "a name", value)
+    if len(value) > _LONGEST:
+        raise wrong(where, f"at most {_LONGEST} characters", value)
     return value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from attn_cli.diagnosis.allowance import INTERVIEW
 from attn_cli.diagnosis.answers import Observed
 from attn_cli.diagnosis.formula.work import Setting
 from attn_cli.diagnosis.probes.probe import Probe, Seen, see
@@ -24,7 +25,8 @@ class Interview:
 
     `dropped` are probes that the code does not take and need not: it fails there. `needs_mask`:
     it fails wherever no mask is given. `once` are the probes that it answers once only: a second
-    call with the same arguments fails.
+    call with the same arguments fails. `planned` is how many probes there are: fewer are asked
+    where the time is up, or where a call ran too long or ended the process.
     """
 
     setting: Setting
@@ -33,6 +35,11 @@ class Interview:
     dropped: tuple[Seen, ...] = ()
     needs_mask: bool = False
     once: tuple[str, ...] = ()
+    planned: int = 0
+
+    @property
+    def asked(self) -> int:
+        return len(self.seen) + len(self.dropped)
 
 
 def interview(adapted: Adapted, *, seed: int = 0) -> Interview:
@@ -47,8 +54,11 @@ def interview(adapted: Adapted, *, seed: int = 0) -> Interview:
             hint="do heads, head_dim and the widths of its matrices fit together?",
         )
     dtype = _precision(adapted, probes)
-    seen, once = [], []
+    seen: list[Seen] = []
+    once: list[str] = []
     for probe in probes:
+        if seen and adapted.allowance.over(INTERVIEW):
+            break
         question, asked_in = probe.question, probe.dtype or dtype
         observed = adapted.attend(question, dtype=asked_in, repeat=2)
         hopeless = observed.trouble is not None and observed.trouble.kind in _HOPELESS
@@ -58,7 +68,8 @@ def interview(adapted: Adapted, *, seed: int = 0) -> Interview:
         seen.append(see(probe, observed, setting))
         if hopeless:
             break
-    return replace(_sorted(setting, dtype, seen), once=tuple(once))
+    told = _sorted(setting, dtype, seen)
+    return replace(told, once=tuple(once), planned=len(probes))
 
 
 def _sorted(setting: Setting, dtype: str, seen: Sequence[Seen]) -> Interview:
@@ -79,6 +90,8 @@ def _precision(adapted: Adapted, probes: Sequence[Probe]) -> str:
     """float64, or float32 where the code takes that alone."""
     for dtype in ("float64", "float32"):
         for probe in probes[:12]:
+            if adapted.allowance.over(INTERVIEW):
+                return dtype
             if adapted.attend(probe.question, dtype=dtype).output is not None:
                 return dtype
     return "float64"

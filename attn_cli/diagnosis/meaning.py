@@ -15,7 +15,7 @@ from attn_cli.core.masks import BoolArray, MaskContext, evaluate
 from attn_cli.core.positions import Rotation, ScoreBias
 from attn_cli.core.trace import ALL_STAGES, Trace
 from attn_cli.diagnosis.drawing import Parameters
-from attn_cli.diagnosis.plan import HEADED, Intent, Plan
+from attn_cli.diagnosis.plan import HEADED, Intent, MaskSpec, Plan
 from attn_cli.diagnosis.question import Question
 from attn_cli.engines import ENGINES
 from attn_cli.errors import InputError
@@ -51,6 +51,8 @@ def ask(
     """
     lengths = keep[:, 0, 0].astype(int) if left_padded and keep is not None else None
     q, k, v, origin = _qkv(plan, parameters, given, layout, lengths)
+    if (spec := plan.call.mask) is not None and spec.required and keep is None and bias is None:
+        keep, bias = _nothing(spec, (q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
     own = own_mask(plan.intent, q.shape[2], k.shape[2], steps)
     inputs = AttentionInputs(
         q,
@@ -68,6 +70,14 @@ def ask(
         origin=origin,
     )
     return Question(name, layout, given, inputs, keep, bias, tuple(steps))
+
+
+def _nothing(
+    spec: MaskSpec, shape: tuple[int, int, int, int]
+) -> tuple[BoolArray | None, Array | None]:
+    """The mask that hides nothing, or the bias of zeros, for code that must be given one."""
+    sizes = tuple(n if letter in spec.axes else 1 for letter, n in zip("BHLS", shape, strict=True))
+    return (None, np.zeros(sizes)) if spec.means == "bias" else (np.ones(sizes, dtype=bool), None)
 
 
 def own_mask(intent: Intent, queries: int, keys: int, steps: Sequence[int] = ()) -> BoolArray:

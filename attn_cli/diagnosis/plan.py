@@ -49,6 +49,7 @@ WEIGHT_TYPES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "separate": (("q", "k", "v"), ("o",)),
     "fused": (("qkv",), ("o",)),
     "fused_conv1d": (("qkv",), ("o",)),
+    "fused_by_head": (("qkv",), ("o",)),  # q, k and v of each head in turn
     "in_proj": (("w",), ("b", "o")),
     "kv_fused": (("q", "kv"), ("o",)),
     "mha": (("attr",), ()),
@@ -82,11 +83,15 @@ class Init:
 
 @dataclass(frozen=True, slots=True)
 class MaskSpec:
-    """The argument that takes a mask: its name, a kind of MASK_KINDS, a dtype of DTYPES."""
+    """The argument that takes a mask: its name, a kind of MASK_KINDS, a dtype of DTYPES.
+
+    `required`: the code cannot be called without it, and gets one that hides nothing.
+    """
 
     arg: str
     kind: str
     dtype: str
+    required: bool = False
 
     @property
     def axes(self) -> str:

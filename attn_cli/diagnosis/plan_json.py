@@ -34,6 +34,7 @@ from attn_cli.errors import InputError
 CALL_FIELDS = tuple(f.name for f in dataclasses.fields(Call))
 INTENT_FIELDS = tuple(f.name for f in dataclasses.fields(Intent))
 LARGEST = 1_000_000  # bytes of a plan file
+MOST = 4096  # heads, and numbers in one: every question has so many columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +106,20 @@ def to_json(plan: Plan) -> dict[str, Any]:
     """The plan as attn.plan/1: what `plan_of` reads back equal."""
     call = _without_nothing(dataclasses.asdict(plan.call))
     call.setdefault("mask", None)
+    if plan.call.mask is not None:
+        call["mask"] = _without_nothing(dataclasses.asdict(plan.call.mask))
     if plan.call.init is not None:
-        call["init"] = _without_nothing(dataclasses.asdict(plan.call.init))
+        call["init"] = init_json(plan.call.init)
     intent = _without_nothing(dataclasses.asdict(plan.intent))
     if plan.intent.weights is not None:
         spec = plan.intent.weights
         intent["weights"] = {"type": spec.type, **spec.names}
     return {"schema": SCHEMA, "call": call, "intent": intent}
+
+
+def init_json(init: Init) -> dict[str, Any]:
+    """How the code is built, as `call.init` of attn.plan/1."""
+    return _without_nothing(dataclasses.asdict(init))
 
 
 def _without_nothing(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +157,7 @@ def _call(fields: Fields) -> dict[str, Any]:
         "returns": returns or (),
         "keys": keys,
         "init": _init(fields.object("init")),
-        "dim": fields.count("dim"),
+        "dim": fields.count("dim", 1 << 16),
         "constants": fields.plain("constants"),
         "widths_may_differ": fields.flag("widths_may_differ"),
     }
@@ -162,7 +170,7 @@ def _mask(fields: Fields | None) -> MaskSpec | None:
     dtype = fields.one_of("dtype", DTYPES)
     if arg is None or kind is None or dtype is None:
         raise InputError("call.mask lacks one of arg, kind and dtype: a mask has all three")
-    spec = MaskSpec(arg, kind, dtype)
+    spec = MaskSpec(arg, kind, dtype, fields.flag("required") or False)
     if spec.means in ("additive", "bias") and dtype != "float":
         raise wrong("call.mask.dtype", f"float, for {kind} is added to the scores", dtype)
     return spec
@@ -184,7 +192,7 @@ def _init(fields: Fields | None) -> Init | None:
 
 
 def _intent(fields: Fields) -> dict[str, Any]:
-    counts = {name: fields.count(name) for name in ("heads", "kv_heads", "head_dim")}
+    counts = {name: fields.count(name, MOST) for name in ("heads", "kv_heads", "head_dim")}
     counts |= {name: fields.count(name) for name in ("window", "context_dim")}
     numbers = {name: fields.number(name) for name in ("scale", "softcap", "dropout")}
     names = {name: fields.text(name) for name in ("sink", "positions", "cache_arg", "mask")}

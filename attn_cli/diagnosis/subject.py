@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.layer import Projections
+from attn_cli.diagnosis import plan_json
+from attn_cli.diagnosis.allowance import Allowance
 from attn_cli.diagnosis.answers import Observed, observe
 from attn_cli.diagnosis.arguments import call_of
 from attn_cli.diagnosis.drawing import Parameters, draw, draw_matrices
 from attn_cli.diagnosis.host.session import LIMIT, Session
 from attn_cli.diagnosis.host.trouble import trouble_of
 from attn_cli.diagnosis.plan import SINUSOIDAL, Plan
-from attn_cli.diagnosis.plan_json import to_json
 from attn_cli.diagnosis.question import Question
 from attn_cli.diagnosis.unusable import Unusable
 from attn_cli.diagnosis.weights import Layout, Tensor, layout_of
@@ -55,6 +56,7 @@ class Adapted:
     `name` is how the user named it, `plan` what is done with it, `parameters` the numbers that it
     was given (`numbers`: as they lie in it), `findings` what attn chose or found on the way. Each
     question finds the code as it is when it was just built: nothing is left of an earlier one.
+    `limit` is the seconds that one question may take, `allowance` the time for all of them.
     """
 
     name: str
@@ -65,6 +67,8 @@ class Adapted:
     numbers: Numbers
     findings: tuple[Finding, ...] = ()
     limit: float = LIMIT
+    weights_said: bool = False
+    allowance: Allowance = field(default_factory=Allowance)
 
     def with_projections(self, projections: Projections) -> Self:
         """The same code with other matrices of the same shapes, biases that are None being 0.
@@ -132,15 +136,16 @@ def argument_matrices(plan: Plan, parameters: Parameters) -> dict[str, Array]:
 
 def init_json(plan: Plan) -> dict[str, Any] | None:
     """How the code is built, as the worker reads it; None for a function."""
-    init = to_json(plan)["call"].get("init")
-    return {} if init is None and plan.call.kind != "function" else init
+    if plan.call.init is None:
+        return {} if plan.call.kind != "function" else None
+    return plan_json.init_json(plan.call.init)
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
     """What the worker says of the built object."""
 
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, Tensor]  # of tied ones each name has the same tensor
     settings: Mapping[str, Any] = field(default_factory=dict)
     parameters: tuple[Mapping[str, Any], ...] = ()
     kind: str = ""
@@ -152,12 +157,12 @@ def build(session: Session, init: dict[str, Any] | None, file: str) -> Built:
     if "trouble" in answer:
         raise Unusable(file, trouble_of(answer))
     described = answer["ok"]
-    tensors = [
-        Tensor(t["name"], tuple(t["shape"]), t["owner"], t["family"], t["learned"])
-        for t in described["tensors"]
-    ]
+    tensors: dict[str, Tensor] = {}
+    for t in described["tensors"]:
+        own = Tensor(t["name"], tuple(t["shape"]), t["owner"], t["family"], t["learned"])
+        tensors[t["name"]] = tensors.get(t["same_as"], own)
     return Built(
-        {tensor.name: tensor for tensor in tensors},
+        tensors,
         described["settings"],
         tuple(described["call"]),
         described["kind"],
@@ -206,7 +211,8 @@ def _sinks(plan: Plan, built: Built, seed: int) -> Array | None:
         return None
     if name not in built.tensors:
         raise InputError(
-            f"the code has no {name} for its sinks", hint=f"its tensors: {', '.join(built.tensors)}"
+            f"the code has no {name} for its sinks",
+            hint=f"its tensors: {some(built.tensors) or 'none'}",
         )
     return draw(seed, 100, (int(np.prod(built.tensors[name].shape)),))
 
@@ -225,7 +231,7 @@ def _positions(session: Session, plan: Plan, built: Built, seed: int) -> Array |
     if name not in built.tensors:
         raise InputError(
             f"the code has no {plan.intent.positions} for its positions",
-            hint=f"its tensors: {', '.join(built.tensors)}",
+            hint=f"its tensors: {some(built.tensors) or 'none'}",
         )
     tensor = built.tensors[name]
     rows, width = [size for size in tensor.shape if size != 1][-2:]
@@ -239,7 +245,8 @@ def _positions(session: Session, plan: Plan, built: Built, seed: int) -> Array |
 def left_out(built: Built, numbers: Numbers) -> tuple[Finding, ...]:
     """What no part of the plan accounts for: learned tensors, among them a normalisation's."""
     values = numbers.values
-    left = [t.name for t in built.tensors.values() if t.learned and t.name not in values]
+    tensors = built.tensors.values()
+    left = dict.fromkeys(t.name for t in tensors if t.learned and t.name not in values)
     if not left or not values:
         return ()
     norms = [name for name in left if built.tensors[name].family == "norm"]
@@ -250,6 +257,7 @@ def left_out(built: Built, numbers: Numbers) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Iterable[str]) -> str:
     """The first names of many."""
-    return ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    listed = list(names)
+    return ", ".join(listed[:6]) + (", …" if len(listed) > 6 else "")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
+from attn_cli.diagnosis.by_design import SOFTMAX_ONE, epsilon, meant, softmax_one
 from attn_cli.diagnosis.evidence import Evidence, gather
-from attn_cli.diagnosis.explaining import Explanation, explain, reproduces
+from attn_cli.diagnosis.explaining import Explanation, explain
 from attn_cli.diagnosis.formula.run import run
-from attn_cli.diagnosis.formula.steps import softmax as softmax_step
-from attn_cli.diagnosis.formula.work import Step, Work
 from attn_cli.diagnosis.interviewing import Interview, answer, interview
 from attn_cli.diagnosis.mistakes import MISTAKES
 from attn_cli.diagnosis.mistakes.base import Mistake
@@ -21,12 +17,9 @@ from attn_cli.diagnosis.mistakes.masking import top_left
 from attn_cli.diagnosis.probes.probe import Seen, gaps, rows_of
 from attn_cli.diagnosis.subject import Adapted
 
-# What code that leaves the scale out on purpose says of itself.
-_UNSCALED = r"T5|(?i:unscaled|no scaling|not scaled|without (the )?scal|scale is folded)"
-
-EPSILON = 1e-5  # the largest number that may be added to a sum of exp, of 1 at least
-
 Verdict = Literal["correct", "wrong", "fragile", "undecided"]
+
+ENOUGH = 2 / 3  # of the probes that must have been asked where all that were agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +36,8 @@ class Judgement:
     """What was found. `alternatives` are other explanations that fit equally; each may be a pair.
 
     `unexplained` are the probes that no mistake accounts for; `upper_left` says that the code lines
-    unequal lengths up at the top left, which nobody had said, `unscaled` that it does not scale, by
-    its own words by design, `epsilon` what it adds to the sum of a row;
+    unequal lengths up at the top left, which nobody had said, `by_design` what it does by its own
+    words on purpose (of by_design.SENTENCES), `epsilon` what it adds to the sum of a row;
     `excused` are the probes that differ by such a convention.
     """
 
@@ -54,7 +47,7 @@ class Judgement:
     alternatives: tuple[tuple[Named, ...], ...] = ()
     unexplained: tuple[Seen, ...] = ()
     upper_left: bool = False
-    unscaled: bool = False
+    by_design: str | None = None
     epsilon: float | None = None
     excused: tuple[Seen, ...] = ()
     evidence: tuple[Evidence, ...] = ()
@@ -65,21 +58,27 @@ def judge(adapted: Adapted, *, seed: int = 0) -> Judgement:
     told = interview(adapted, seed=seed)
     evidence = gather(adapted, told)
     named = [Named(one.mistake, "", one.facts) for one in evidence]
-    if any(one.mistake.code == "dropout_in_eval" for one in evidence):
+    stale = any(one.mistake.code == "stateful_between_calls" and one.explains for one in evidence)
+    if stale or any(one.mistake.code == "dropout_in_eval" for one in evidence):
         return Judgement("wrong", told, tuple(named), evidence=tuple(evidence))
     seen, upper_left = _conventional(told, told.seen)
-    if (added := _epsilon(told, seen)) is not None:
+    added = epsilon(told.setting, seen)
+    design = SOFTMAX_ONE if added is None and softmax_one(told.setting, seen) else None
+    if added is not None or design is not None:
         seen = []
     excused = tuple(one for one in told.seen if one not in seen and not one.agrees)
-    seen, found = _explained(told, seen, evidence)
-    if not named and _unscaled_by_design(told, found):
+    seen, found = _explained(adapted, told, seen, evidence)
+    if not named and (on_purpose := meant(adapted, told.setting, found)) is not None:
         excused = tuple(one for one in told.seen if not one.agrees)
-        return Judgement("correct", told, upper_left=upper_left, unscaled=True, excused=excused)
+        fine: Verdict = "undecided" if too_few(told) else "correct"
+        return Judgement(fine, told, upper_left=upper_left, by_design=on_purpose, excused=excused)
     wrong = [one for one in seen if not one.agrees]
     if found and any(one.failed for one in seen):  # the mistake accounts for the failures as well
         named = [one for one in named if not one.mistake.code.startswith("crash_")]
     first, alternatives = _named(found, seen)
     verdict = _verdict(seen, found, named)
+    if verdict == "correct" and too_few(told):
+        verdict = "undecided"
     if wrong and not found and verdict == "fragile":
         first = (_large(wrong),)
     return Judgement(
@@ -89,6 +88,7 @@ def judge(adapted: Adapted, *, seed: int = 0) -> Judgement:
         alternatives,
         unexplained=() if found else tuple(wrong),
         upper_left=upper_left,
+        by_design=design,
         epsilon=added,
         excused=excused,
         evidence=tuple(evidence),
@@ -96,7 +96,7 @@ def judge(adapted: Adapted, *, seed: int = 0) -> Judgement:
 
 
 def _explained(
-    told: Interview, seen: list[Seen], evidence: Sequence[Evidence]
+    adapted: Adapted, told: Interview, seen: list[Seen], evidence: Sequence[Evidence]
 ) -> tuple[list[Seen], list[Explanation]]:
     """What explains the wrong answers, and the probes that it was held against.
 
@@ -110,38 +110,14 @@ def _explained(
         attempts += [_without_failures(probes, evidence) for probes in attempts]
     attempts = [probes for probes in attempts if not all(one.agrees for one in probes)]
     for probes in attempts:
-        if found := explain(told.setting, probes):
+        if found := explain(told.setting, probes, allowance=adapted.allowance):
             return probes, found
     least = _without_failures(seen, evidence)
-    if attempts and (found := explain(told.setting, attempts[-1], pairs=True)):
-        return attempts[-1], found
+    if attempts:
+        last = attempts[-1]
+        if found := explain(told.setting, last, pairs=True, allowance=adapted.allowance):
+            return last, found
     return least, []
-
-
-def _epsilon(told: Interview, seen: Sequence[Seen]) -> float | None:
-    """The small number out of the source that is added to the sums of exp, where that is all."""
-    if all(one.agrees for one in seen):
-        return None
-    small = [value for value in told.setting.constants if 0 < value <= EPSILON]
-    return next((e for e in small if reproduces(told.setting, seen, {"softmax": _adding(e)})), None)
-
-
-def _adding(epsilon: float) -> Step:
-    """Softmax with a number added to the sum."""
-
-    def softmax(work: Work) -> None:
-        softmax_step(work)
-        e = np.exp(work.scores - work.scores.max(-1, keepdims=True))
-        work.weights = e / (work.arithmetic.total(e) + epsilon)
-
-    return softmax
-
-
-def _unscaled_by_design(told: Interview, found: Sequence[Explanation]) -> bool:
-    """Whether all that is odd is the missing scale, nobody said one, and the code says why: T5."""
-    only = len(found) == 1 and [one.code for one in found[0].mistakes] == ["scale_missing"]
-    unsaid = told.setting.plan.intent.scale is None
-    return only and unsaid and re.search(_UNSCALED, told.setting.source) is not None
 
 
 def _verdict(seen: Sequence[Seen], found: Sequence[Explanation], named: Sequence[Named]) -> Verdict:
@@ -153,6 +129,11 @@ def _verdict(seen: Sequence[Seen], found: Sequence[Explanation], named: Sequence
     if _large_only(wrong):
         return "fragile"
     return "wrong" if found else "undecided"
+
+
+def too_few(told: Interview) -> bool:
+    """Whether too few of the probes were asked for code to be called correct."""
+    return told.asked < ENOUGH * told.planned
 
 
 def _large_only(wrong: Sequence[Seen]) -> bool:

@@ -121,6 +121,7 @@ def layout_of(
         "linear_attrs": finder.separate,
         "fused": finder.fused,
         "fused_conv1d": finder.fused,
+        "fused_by_head": finder.by_head,
         "conv2d_fused": finder.fused,
         "in_proj": finder.fused,
         "kv_fused": finder.kv_fused,
@@ -148,6 +149,21 @@ class _Finder:
     def fused(self) -> Iterable[Cell]:
         name = self.names.get("qkv") or self.names["w"]
         yield from self._split("qkv", name, self.names.get("b"))
+        yield from self._output()
+
+    def by_head(self) -> Iterable[Cell]:
+        """q, k and v of the first head, then those of the next."""
+        tensor = self._weight(name := self.names["qkv"])
+        out = self._out(Cell("w_q", tensor.name, form := self._form(tensor, "qkv")))
+        width = self._ends("qkv", out, name)[0] // self.heads
+        bias = self.tensors.get(f"{name}.bias")
+        for place in range(3 * self.heads):
+            head, letter = place // 3, "qkv"[place % 3]
+            theirs = (place * width, (place + 1) * width)
+            ours = (head * width, (head + 1) * width)
+            yield Cell(f"w_{letter}", tensor.name, form, theirs, ours)
+            if bias is not None:
+                yield Cell(f"b_{letter}", bias.name, "plain", theirs, ours)
         yield from self._output()
 
     def kv_fused(self) -> Iterable[Cell]:
@@ -189,7 +205,7 @@ class _Finder:
         yield Cell(f"w_{letter}", tensor.name, self._form(tensor, letter))
         bias = bias or f"{name}.bias"
         if bias in self.tensors:
-            yield Cell(f"b_{letter}", bias, "plain")
+            yield Cell(f"b_{letter}", self.tensors[bias].name, "plain")
 
     def _split(self, letters: str, name: str, bias: str | None) -> Iterable[Cell]:
         """Matrices side by side along the tensor's output axis, in the order of `letters`."""
@@ -210,7 +226,8 @@ class _Finder:
 
     def _ends(self, letters: str, out: int, name: str) -> tuple[int, ...]:
         """Where each matrix ends: q has the query heads, k and v the key/value heads."""
-        counts = [self.heads if letter == "q" else self.kv_heads for letter in letters]
+        kv_heads = self.heads if self.type == "fused_by_head" else self.kv_heads
+        counts = [self.heads if letter == "q" else kv_heads for letter in letters]
         if out % sum(counts):
             raise InputError(
                 f"{name} has {out} outputs, which {sum(counts)} heads ({' + '.join(letters)}) "

@@ -17,6 +17,7 @@ ENGINES: Registry[Engine] = Registry(
         "sdpa:cudnn": "attn_cli.engines.torch_sdpa:CUDNN",
         "mha": "attn_cli.engines.torch_mha:ENGINE",
         "flex": "attn_cli.engines.torch_flex:ENGINE",
+        "tiled": "attn_cli.engines.torch_tiled:ENGINE",
     },
 )
 

@@ -231,7 +231,7 @@ def linear(x: Tensor, weights: Projections, name: str, tensor: Callable[[Any], T
     return F.linear(x, matrix, None if bias is None else tensor(bias))
 
 
-def rotate(array: Tensor, positions: range, *, base: float, interleaved: bool) -> Tensor:
+def rotate(array: Tensor, positions: Sequence[int], *, base: float, interleaved: bool) -> Tensor:
     """q or k (..., n, d) turned by its positions: feature pairs as complex numbers, times e^iθ."""
     d = array.shape[-1]
     wide = array.double() if array.dtype == torch.float64 else array.float()

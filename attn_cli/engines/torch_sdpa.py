@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -105,13 +105,47 @@ def _mask(
     return None if visible is None else to_tensor(visible, device)[None]
 
 
+def bare_call(
+    inputs: AttentionInputs, engine: str, *, device: str, dtype: str, is_causal: bool
+) -> tuple[Callable[[], Tensor], str]:
+    """What a program that uses PyTorch runs, to be timed: the call alone, and its kernel.
+
+    q, k, v and the mask of batch item 0 lie ready on the device as tensors. With `is_causal` there
+    is no array of a mask. `engine` is one of this file; nothing is added to the scores of `inputs`.
+    """
+    assert not inputs.has_bias
+    assert inputs.additive is None
+    kernel, where = engine.partition(":")[2] or None, usable_device(device, dtype)
+    given = (inputs.q, inputs.k, inputs.v)
+    q, k, v = (to_tensor(array[:1], where, getattr(torch, dtype)) for array in given)
+    seen = None if is_causal or inputs.mask is None else inputs.keep(0)
+    if seen is not None and seen.strides[0] == 0:  # the same for every head
+        seen = seen[:1]
+    call: dict[str, Any] = {
+        "query": q,
+        "key": k,
+        "value": v,
+        "attn_mask": None if seen is None else to_tensor(seen, where)[None],
+        "is_causal": is_causal,
+        "scale": inputs.effective_scale,
+        "enable_gqa": inputs.kv_heads != inputs.shape[1],
+    }
+
+    def run() -> Tensor:
+        with torch.no_grad(), _only(kernel, engine):
+            return F.scaled_dot_product_attention(**call)
+
+    return run, kernel or chosen_kernel(call)
+
+
 def chosen_kernel(call: dict[str, Any]) -> str:
     """The kernel that PyTorch takes for this call, by the function that it asks itself."""
     choose = getattr(torch, "_fused_sdp_choice", None)
     if choose is None:
         return "unknown"
     tensors = [call[name] for name in ("query", "key", "value", "attn_mask")]
-    number = choose(*tensors, 0.0, False, scale=call["scale"], enable_gqa=call["enable_gqa"])
+    causal = call.get("is_causal", False)
+    number = choose(*tensors, 0.0, causal, scale=call["scale"], enable_gqa=call["enable_gqa"])
     names = {int(backend.value): name for name, backend in KERNELS.items()}
     return names.get(int(number), f"number {number}")
 

@@ -12,7 +12,7 @@ from attn_cli.errors import InputError
 from attn_cli.formats import npy_file
 from attn_cli.formats.content import Content
 from attn_cli.formats.names import listed, quoted
-from attn_cli.formats.raw import check_fits
+from attn_cli.formats.raw import MAPPED, check_fits
 from attn_cli.formats.source import digest
 
 MOST = 10_000  # files; a folder with more is no dump
@@ -25,7 +25,8 @@ def read_folder(path: Path) -> tuple[Content, str]:
     is no regular one or that cannot be read, and refuses more than memory can take.
     """
     files, others = _files(path)
-    check_fits(sum(file.stat().st_size for file in files.values()))
+    sizes = (file.stat().st_size for file in files.values())
+    check_fits(sum(size for size in sizes if size < MAPPED))  # larger ones are mapped, or checked
     read = {name: _one(file) for name, file in files.items()}
     total = hashlib.sha256()
     for name, file in files.items():

@@ -21,7 +21,7 @@ from attn_cli.core.findings import note
 from attn_cli.errors import InputError
 from attn_cli.formats.content import Content
 from attn_cli.formats.names import quoted
-from attn_cli.formats.raw import as_bool, is_possible, native, read_exactly
+from attn_cli.formats.raw import as_bool, can_map, is_possible, mapped, native, read_exactly
 
 LONGEST_HEADER = 10_000  # bytes; a header names one dtype and one shape
 # What numpy's parser of headers, Python's own with a filter before it, raises.
@@ -70,10 +70,15 @@ def read(path: Path) -> Content:
     """The unnamed array "x" of an .npy file: float, integer or bool, in C and native order.
 
     InputError where the dtype is another (object arrays would need pickle and are never loaded),
-    and where header and file disagree on the number of bytes.
+    and where header and file disagree on the number of bytes. A large array stays in the file.
     """
     with path.open("rb") as file:
-        return _content(read_array(file, os.fstat(file.fileno()).st_size))
+        size = os.fstat(file.fileno()).st_size
+        header = read_header(file, size)
+        if not header.fortran and can_map(header.dtype, header.shape, file.tell()):
+            return _content(mapped(file, header.dtype, header.shape, file.tell()))
+        file.seek(0)
+        return _content(read_array(file, size))
 
 
 def headers(path: Path) -> Content:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from attn_cli.core.memory import available_bytes, size
 from attn_cli.errors import InputError
 
+MAPPED = 1 << 24  # bytes; larger arrays stay in their file and are paged in where they are read
 PIECE = 1 << 24  # bytes read at a time, so that a decompressor needs no second copy of the whole
 DIMENSIONS = 32  # of an array; numpy itself stops at 64
 
@@ -31,6 +32,27 @@ def read_exactly(stream: IO[bytes], count: int) -> Bytes:
         view[done : done + len(piece)] = piece
         done += len(piece)
     return content
+
+
+def can_map(dtype: np.dtype[Any], shape: Sequence[int], offset: int) -> bool:
+    """Whether numbers in C order from `offset` on are worth mapping, and can be as they lie."""
+    return (
+        math.prod(shape) * dtype.itemsize >= MAPPED
+        and dtype.kind in "iuf"
+        and dtype.itemsize <= 8
+        and dtype.isnative
+        and offset % dtype.itemsize == 0
+    )
+
+
+def mapped(
+    file: IO[bytes], dtype: np.dtype[Any], shape: Sequence[int], offset: int
+) -> NDArray[Any]:
+    """The array at `offset` of a file, read-only and not in memory: the system pages it in.
+
+    It must not be cut short while it is used; what replaces it under its name does not disturb it.
+    """
+    return np.memmap(file, dtype, "r", offset, tuple(shape)).view(np.ndarray)
 
 
 def as_bool(content: Bytes) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
+import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.core.blank import blank
@@ -17,7 +18,7 @@ from attn_cli.errors import InputError, UnsupportedError
 from attn_cli.formats.content import Content
 from attn_cli.formats.metadata import unpack
 from attn_cli.formats.names import quoted
-from attn_cli.formats.raw import check_fits, is_possible, read_exactly
+from attn_cli.formats.raw import can_map, check_fits, is_possible, mapped, read_exactly
 from attn_cli.formats.safetensors_dtypes import BITS, DECODED, decode
 
 LONGEST_HEADER = 100_000_000  # bytes, the limit of the format's own library
@@ -45,12 +46,15 @@ def read(path: Path) -> Content:
 
     bfloat16 and float8 are widened exactly to float32; `dtypes` says what the file held.
     UnsupportedError names a tensor whose dtype the format knows and attn does not compute with;
-    InputError names the tensor or the bytes that are wrong.
+    InputError names the tensor or the bytes that are wrong. A large tensor stays in the file, but
+    for those that are widened.
     """
     with path.open("rb") as file:
         header = _computable(_header(file))
-        check_fits(sum(_memory(info) for info in header.tensors.values()))
-        arrays = {name: _tensor(file, name, info) for name, info in header.tensors.items()}
+        data = file.tell()
+        read_ = [info for info in header.tensors.values() if not _stays(info, data)]
+        check_fits(sum(map(_memory, read_)))
+        arrays = {name: _tensor(file, name, info, data) for name, info in header.tensors.items()}
     return _content(header, arrays)
 
 
@@ -103,8 +107,18 @@ def _memory(info: TensorInfo) -> int:
     return math.prod(info.shape) * DECODED[info.dtype].array_bytes
 
 
-def _tensor(file: IO[bytes], name: str, info: TensorInfo) -> Any:
+def _stays(info: TensorInfo, data: int) -> bool:
+    """Whether a tensor is left in the file, whose data begin at byte `data`."""
+    held = DECODED[info.dtype]
+    same = held.array_dtype.itemsize == np.dtype(held.stored).itemsize and info.dtype != "BOOL"
+    return same and can_map(np.dtype(held.stored), info.shape, data + info.offsets[0])
+
+
+def _tensor(file: IO[bytes], name: str, info: TensorInfo, data: int) -> Any:
     begin, end = info.offsets
+    if _stays(info, data):
+        return mapped(file, np.dtype(DECODED[info.dtype].stored), info.shape, data + begin)
+    file.seek(data + begin)
     try:
         return decode(read_exactly(file, end - begin), info.dtype).reshape(info.shape)
     except InputError as error:

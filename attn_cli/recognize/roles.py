@@ -216,7 +216,8 @@ def _ignored(
 ) -> tuple[Finding, ...]:
     used = {*names.values(), *also, *table_names(dump, "positions", "relative")}
     used |= set(token_arrays(dump, used))
-    left = [name for name in dump.arrays if name not in used and not _is_stage(name)]
+    saved = dump.axes  # what attn itself has named the axes of, it has computed
+    left = [n for n in dump.arrays if n not in used and n not in saved and not _is_stage(n)]
     masks = [name for name in left if "mask" in name.lower()]
     settings = stray_settings(dump, left)
     rest = [name for name in left if name not in (*masks, *settings)] + unknown_texts(dump)

@@ -10,8 +10,16 @@ import numpy as np
 from attn_cli.core.statistics import Array, RowSums, Term
 
 
-def _first(q_pos: Any, k_pos: Any) -> Any:
-    return (k_pos == 0) * 1.0
+class First:
+    """1 at key 0, and 0 in every tile without it."""
+
+    by_distance = False
+
+    def __call__(self, q_pos: Any, k_pos: Any) -> Any:
+        return (k_pos == 0) * 1.0
+
+    def linear(self, queries: range, keys: range) -> tuple[int, int, int] | None:
+        return (0, 0, 0) if keys.start > 0 else None
 
 
 class FirstKeyWeight:
@@ -24,7 +32,7 @@ class FirstKeyWeight:
     name = "first_key_weight"
     title = "weight on key 0"
     unit = ""
-    terms: Mapping[str, Term] = {"first": _first}
+    terms: Mapping[str, Term] = {"first": First()}
 
     def finish(self, rows: RowSums) -> Array:
         return np.where(rows.empty, np.nan, rows.expected["first"])

@@ -30,7 +30,8 @@ from attn_cli.workflows.diff_options import DEFAULT_SHAPE, DiffOptions, EngineSi
 from attn_cli.workflows.diff_parts import Part, hold
 from attn_cli.workflows.diff_results import results
 from attn_cli.workflows.generated import generated
-from attn_cli.workflows.run import engine_for, read_dump
+from attn_cli.workflows.room import engine_for
+from attn_cli.workflows.run import read_dump
 from attn_cli.workflows.stages import check_stages
 
 Array = NDArray[Any]

@@ -34,6 +34,7 @@ def in_model(result: RunResult, passage: Passage, values: Iterable[str]) -> RunR
         ),
         heads=tuple(replace(head, layer=number) for head in result.heads),
         views=tuple(replace(view, layer=number) for view in result.views),
+        spread=None if result.spread is None else result.spread.of_layer(number),
         findings=trace.findings,
         values={name: every[name] for name in EVERY_STAGE if name in every},
         trace=trace,

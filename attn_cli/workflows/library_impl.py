@@ -9,9 +9,11 @@ from typing import Any
 
 from attn_cli.core.results_impl import ImplResult
 from attn_cli.core.settings import Align, MaskMeans, Scale
+from attn_cli.diagnosis.allowance import SECONDS
 from attn_cli.diagnosis.host.session import LIMIT
 from attn_cli.diagnosis.plan_json import Said, said_of
 from attn_cli.diagnosis.saying import say
+from attn_cli.workflows.check.boundary import BoundarySuite
 from attn_cli.workflows.check.impl import check_impl as check
 from attn_cli.workflows.plan_file import read_plan_file
 
@@ -49,14 +51,18 @@ def check_impl(
     plan: str | PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
     time_limit: float = LIMIT,
+    total_time: float = SECONDS,
     trace: bool = True,
+    boundary: bool = True,
 ) -> ImplResult:
     """The verdict on somebody's attention, as `attn check impl` gives it.
 
-    `target` is a function, a class or an object, which is asked in this process and without a time
-    limit, or "FILE.py:NAME", in a process of its own. `init` is what the constructor takes, as
-    text or by name; `names` says which matrix is which (--map); `plan` is a file of attn.plan/1 or
-    its object. The other names are those of the options. Raises InputError where something must
+    `target` is a function, a class or an object, which is asked in this process and without a
+    limit for one call, or "FILE.py:NAME", in a process of its own. No more is asked after
+    `total_time` seconds: `asked` of the result says what is left out. `init` is what the
+    constructor takes, as text or by name; `names` says which matrix is which (--map); `plan` is a
+    file of attn.plan/1 or its object; `trace` finds the line, and `boundary` holds the code in the
+    boundary cases. The other names are those of the options. Raises InputError where something must
     be said first, and its subclass Unusable where the code cannot be built or called.
 
     >>> import numpy as np
@@ -67,7 +73,10 @@ def check_impl(
     >>> result.verdict, [mistake.code for mistake in result.mistakes]
     ('wrong', ['softmax_over_queries'])
     """
-    return check(target, _said(dict(locals())), seed=seed, limit=time_limit, trace=trace)
+    said = _said(dict(locals()))
+    lines = BoundarySuite(seed=seed) if boundary else None
+    times = {"limit": time_limit, "total": total_time}
+    return check(target, said, seed=seed, trace=trace, lines=lines, **times)
 
 
 def _said(given: Mapping[str, Any]) -> Said:

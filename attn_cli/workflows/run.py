@@ -14,12 +14,13 @@ from attn_cli.checks.masking import HiddenCount
 from attn_cli.checks.rows import sum_tolerance
 from attn_cli.checks.run_checks import RunChecks
 from attn_cli.core.dump import Dump
-from attn_cli.core.engine import Ask, Engine, Progress, Watcher, require
+from attn_cli.core.engine import Ask, Progress, Watcher
 from attn_cli.core.inputs import AttentionInputs
-from attn_cli.core.memory import available_bytes, require_dense
-from attn_cli.core.results import RunResult
+from attn_cli.core.ranks import Ranks
+from attn_cli.core.results import Row, RunResult, ShownRow
+from attn_cli.core.results_spread import Spread
 from attn_cli.core.settings import Choices
-from attn_cli.core.trace import SCORE_STAGES, StageShape, Trace
+from attn_cli.core.trace import Stage, StageShape, Trace
 from attn_cli.engines import ENGINES
 from attn_cli.errors import InputError
 from attn_cli.models import is_model
@@ -27,19 +28,33 @@ from attn_cli.recognize import understand
 from attn_cli.recognize.one_array import load_array
 from attn_cli.recognize.reading import Reading
 from attn_cli.stats import STATISTICS
+from attn_cli.workflows.again import Again, check_few, lacking, stages_again
 from attn_cli.workflows.one_kind import refuse_text
+from attn_cli.workflows.room import engine_for
 from attn_cli.workflows.selection import Selection, checked, narrowed, select
+from attn_cli.workflows.spread import is_long, spread
 from attn_cli.workflows.stages import check_stages, not_shown, taken_stages
-from attn_cli.workflows.tables import head_rows, listed_rows, shown_rows
-from attn_cli.workflows.views import ViewBuilder
+from attn_cli.workflows.tables import (
+    ROWS_LISTED,
+    Rows,
+    best_of,
+    head_rows,
+    listed,
+    picked,
+    unusual,
+)
+from attn_cli.workflows.views import ViewBuilder, sampled_views
 
 if TYPE_CHECKING:
     from attn_cli.core.model_results import ModelResult
 
-PARTS = ("shapes", "weights", "rows", "heads", "findings", "values", "predictions")
+PARTS = ("shapes", "weights", "rows", "heads", "spread", "findings", "values", "predictions")
 DEFAULT_PARTS = frozenset(PARTS) - {"values"}
-ROW_PARTS = frozenset({"weights", "rows", "heads"})  # what an engine without weights lacks
+ROW_PARTS = frozenset(
+    {"weights", "rows", "heads", "spread"}
+)  # what an engine without weights lacks
 TOP = 5  # best keys of each row
+MOST_AGAIN = 1 << 31  # scores that are made again for the best keys of the rows that are told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +63,7 @@ class RunOptions:
 
     choices: Choices = field(default_factory=Choices)
     engine: str = "numpy"
+    block: int | None = None  # queries and keys of a tile
     dtype: str = "float64"
     device: str = "cpu"
     context: str | None = None
@@ -62,6 +78,7 @@ class RunOptions:
     all_rows: bool = False
     save: str | None = None
     force: bool = False
+    ranks: Ranks | None = None  # the processes that share the work, where there are several
 
 
 def run_file(
@@ -78,6 +95,10 @@ def run_file(
     """
     dump = formats.read(source, stdin=stdin)
     if is_model(dump):
+        if options.ranks is not None:
+            raise InputError(
+                f"{dump.source} holds a model, whose layers are not shared among ranks"
+            )
         from attn_cli.workflows.run_model import run_model
 
         return run_model(dump, options, progress=progress)
@@ -135,14 +156,27 @@ def run_reading(
         from attn_cli.workflows.saving import check_destination
 
         check_destination(options.save, force=options.force)
+    made = _made_again(inputs, options)
+    check_few(selection, inputs.shape[3], made, options.engine)
     views = ViewBuilder(inputs, selection)
     checks = RunChecks(inputs, file_precision=reading.summary.precision)
     trace = compute(reading, options, checks, keep=keep, views=views, progress=progress)
+    again = Again(inputs, options.dtype)
+    stages, said = stages_again(again, selection, made)
+    if ENGINES[options.engine].can.tiles and "weights" in options.parts:
+        views.views += sampled_views(again, selection)
+    trace = dataclasses.replace(trace, findings=(*trace.findings, *said))
     if options.save is not None:
         from attn_cli.workflows.saving import save_trace
 
         save_trace(options.save, reading, trace, force=options.force)
-    return _result(reading, options, selection, trace, views)
+    return _result(reading, options, selection, trace, views, stages)
+
+
+def _made_again(inputs: AttentionInputs, options: RunOptions) -> list[str]:
+    """The stages of --values that the engine never holds whole, and that single rows have."""
+    can = ENGINES[options.engine].can
+    return lacking(frozenset(options.values), can.known(inputs)) if can.tiles else []
 
 
 def compute(
@@ -165,23 +199,25 @@ def compute(
         watchers.setdefault(stage, []).append(watcher)
     if views is not None and "weights" in options.parts:
         watchers["weights"].append(views)
-    wanted = keep | frozenset(options.values)
+    wanted = keep | frozenset(options.values) - {*_made_again(inputs, options)}
     can = ENGINES[options.engine].can
     if options.save is not None:
         wanted |= taken_stages(inputs) & can.shows(inputs)
-    check_stages(inputs, wanted)
-    rows = "weights" in can.shows(inputs) or bool(_named(options) & ROW_PARTS)
+    check_stages(inputs, wanted | frozenset(options.values))
+    rows = can.rows(inputs) or bool(_named(options) & ROW_PARTS)
     ask = Ask(
         keep=wanted,
         watch=watchers,
         stats=[STATISTICS[name] for name in STATISTICS] if rows else (),
-        top=TOP if rows else 0,
-        cosine=rows,
+        top=TOP if rows and not (can.tiles and _few_rows(inputs, options)) else 0,
+        cosine=rows and not can.tiles and options.block is None,  # refused or in tiles
+        received=rows and _summed(inputs, options),
+        block=_block(options),
         dtype=options.dtype,
         device=options.device,
         progress=progress,
     )
-    trace = engine_for(ask, options.engine, inputs).run(inputs, ask)
+    trace = _attended(inputs, ask, options)
     said = (*not_shown(options.engine, can, inputs), *trace.findings, *checks.findings(trace))
     made_from = dataclasses.replace(
         trace.provenance, input_sha256=reading.summary.sha256, seed=reading.settings.seed
@@ -199,20 +235,36 @@ def _named(options: RunOptions) -> frozenset[str]:
     return frozenset() if options.parts >= DEFAULT_PARTS else options.parts
 
 
-def engine_for(ask: Ask, name: str, inputs: AttentionInputs) -> Engine:
-    """The engine called `name`; raises where it cannot do what is asked or has no room for it."""
-    engine = ENGINES[name]
-    require(
-        engine, inputs, ask, others=lambda: [ENGINES[other] for other in ENGINES if other != name]
-    )
-    require_dense(
-        inputs.shape,
-        copies=engine.can.copies,
-        kept=len(ask.keep & frozenset(SCORE_STAGES)),
-        itemsize=8 if ask.dtype == "float64" else 4,
-        available=available_bytes(),
-    )
-    return engine
+def _attended(inputs: AttentionInputs, ask: Ask, options: RunOptions) -> Trace:
+    """What the engine computes, alone or shared among processes."""
+    engine = engine_for(ask, options.engine, inputs)
+    if ask.progress is not None and engine.can.tiles:
+        ask.progress(0, math.prod(inputs.shape[:3]))
+    if options.ranks is None:
+        return engine.run(inputs, ask)
+    from attn_cli.workflows.sharing import run_shared
+
+    return run_shared(engine, inputs, ask, options.ranks)
+
+
+def _summed(inputs: AttentionInputs, options: RunOptions) -> bool:
+    """Whether the rows are also looked at as a whole: where they are many, or it was asked for."""
+    return is_long(inputs) or "spread" in _named(options)
+
+
+def _few_rows(inputs: AttentionInputs, options: RunOptions) -> bool:
+    """Whether the rows that will be told are so few that their best keys are sooner found again."""
+    batch, heads, queries, keys = inputs.shape
+    rows = batch * heads * queries
+    if not options.all_rows:
+        rows = min(rows, ROWS_LISTED)
+    return rows * keys <= MOST_AGAIN
+
+
+def _block(options: RunOptions) -> int | None:
+    if options.block is not None and options.block < 1:
+        raise InputError(f"--block is {options.block}: expected a positive number")
+    return options.block
 
 
 def _with_hidden_counts(
@@ -234,9 +286,14 @@ def _result(
     selection: Selection,
     trace: Trace,
     views: ViewBuilder,
+    stages: Mapping[str, Stage],
 ) -> RunResult:
-    inputs = reading.inputs
-    every, rows = options.all_rows, bool(trace.stats)
+    inputs, rows = reading.inputs, bool(trace.stats)
+    values = {
+        name: stages[name] if name in stages else narrowed(trace.stages[name], selection.axes)
+        for name in options.values
+    }
+    listed_rows, shown_rows, summed = _rows(inputs, options, selection, trace)
     return RunResult(
         input=reading.summary,
         settings=reading.settings,
@@ -244,24 +301,45 @@ def _result(
         dtype=options.dtype,
         device=options.device,
         shapes=trace.shapes,
-        rows=listed_rows(inputs, trace, selection, every=every)
-        if rows and "json" in options.parts
-        else (),
+        rows=listed_rows,
         rows_total=len(selection.pairs) * len(selection.queries) if rows else 0,
-        shown_rows=shown_rows(inputs, trace, selection, every=every)
-        if rows and "rows" in options.parts
-        else (),
+        shown_rows=shown_rows,
         heads=head_rows(trace, selection) if rows else (),
+        spread=summed,
         views=tuple(views.views),
         views_left_out=len(selection.pairs) - len(selection.drawn) if views.views else 0,
         findings=trace.findings,
-        values={name: narrowed(trace.stages[name], selection.axes) for name in options.values},
+        values=values,
         trace=trace,
         labels=inputs.labels,
         fine=fine(trace.findings, sums=rows),
         sum_tolerance=_sum_tolerance(inputs, options.dtype),
         chosen=selection.axes,
         masked=inputs.masks,
+    )
+
+
+def _rows(
+    inputs: AttentionInputs, options: RunOptions, selection: Selection, trace: Trace
+) -> tuple[tuple[Row, ...], tuple[ShownRow, ...], Spread | None]:
+    """The rows for JSON, those for the screen, and the rows of a long run as a whole."""
+    if not trace.stats:
+        return (), (), None
+    json, every = "json" in options.parts, options.all_rows
+    listing = listed(selection, every=every) if json else []
+    showing = picked(trace, selection, every=every) if "rows" in options.parts else []
+    whole = _summed(inputs, options) and (json or "spread" in options.parts)
+    odd = unusual(trace, selection.pairs, selection.queries) if whole and json else []
+    if trace.top is not None:
+        best = best_of(trace.top)
+    else:
+        every_at = [*listing, *(at for at, _ in (*showing, *odd))]
+        best = Again(inputs, options.dtype).best(every_at, TOP)
+    rows = Rows(inputs, trace, best)
+    return (
+        tuple(map(rows.record, listing)),
+        rows.shown(showing),
+        spread(inputs, trace, selection, rows.shown(odd)) if whole else None,
     )
 
 

@@ -28,11 +28,14 @@ def not_shown(engine: str, can: Capabilities, inputs: AttentionInputs) -> Iterat
     hidden = taken_stages(inputs) - can.shows(inputs)
     if hidden:
         names = ", ".join(name for name in ALL_STAGES if name in hidden)
-        rows = "" if "weights" not in hidden else ", so there are no weights, rows and heads to see"
-        yield note(
-            "not-shown",
-            f"engine {engine} does not show {names}{rows}; --engine numpy or torch does",
-        )
+        if can.tiles:
+            words = f"keeps no {names}; of chosen rows --values makes them again"
+        elif "weights" in hidden:
+            words = f"does not show {names}, so there are no weights, rows and heads to see"
+        else:
+            words = f"does not show {names}"
+        dense = "" if can.tiles else "; --engine numpy or torch does"
+        yield note("not-shown", f"engine {engine} {words}{dense}")
 
 
 def check_stages(inputs: AttentionInputs, wanted: frozenset[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -12,67 +13,86 @@ from numpy.typing import NDArray
 
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.results import ROW_NUMBERS, HeadRow, Row, ShownRow, TopKey
-from attn_cli.core.trace import Trace
+from attn_cli.core.trace import TopKeys, Trace
 from attn_cli.workflows.selection import Selection
 
 Array = NDArray[Any]
+At = tuple[int, int, int]  # item, head, query
+Best = Callable[[At], Iterable[tuple[int, float]]]  # keys and weights, the best first
 
 ROWS_SHOWN = 48  # up to this many rows the screen shows them all
 ROWS_LISTED = 10_000  # up to this many rows JSON lists them all
 
 
-def row(inputs: AttentionInputs, trace: Trace, batch: int, head: int, query: int) -> Row:
-    """One query of one head as a record."""
-    at = (batch, head, query)
-    return Row(
-        batch=batch,
-        head=head,
-        query=query,
-        token=_token(inputs.labels.query if inputs.labels else (), batch, query),
-        numbers={name: float(trace.stats[name][at]) for name in ROW_NUMBERS},
-        top=tuple(_top(inputs, trace, at)),
-        empty=bool(trace.empty[at]),
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Makes records of the rows of a run. `best` says which keys a row looks at most."""
+
+    inputs: AttentionInputs
+    trace: Trace
+    best: Best
+
+    def record(self, at: At) -> Row:
+        """One query of one head."""
+        batch, head, query = at
+        labels = self.inputs.labels
+        return Row(
+            batch=batch,
+            head=head,
+            query=query,
+            token=_token(labels.query if labels else (), batch, query),
+            numbers={name: float(self.trace.stats[name][at]) for name in ROW_NUMBERS},
+            top=tuple(self._top(at)),
+            empty=bool(self.trace.empty[at]),
+        )
+
+    def shown(self, picked: Iterable[tuple[At, str]]) -> tuple[ShownRow, ...]:
+        """Records with why they are shown."""
+        return tuple(ShownRow(self.record(at), why) for at, why in picked)
+
+    def _top(self, at: At) -> Iterator[TopKey]:
+        for key, weight in self.best(at):
+            if key >= 0 and not math.isnan(weight):  # a row of NaN looks nowhere
+                yield TopKey(key, token_of(self.inputs, at[0], key), weight)
 
 
-def _top(inputs: AttentionInputs, trace: Trace, at: tuple[int, int, int]) -> Iterator[TopKey]:
-    assert trace.top is not None
-    for key, weight in zip(
-        trace.top.keys[at].tolist(), trace.top.weights[at].tolist(), strict=True
-    ):
-        if key >= 0 and not math.isnan(weight):  # a row of NaN looks nowhere
-            yield TopKey(
-                key, _token(inputs.labels.key if inputs.labels else (), at[0], key), weight
-            )
+def best_of(top: TopKeys) -> Best:
+    """The best keys that a run kept of every row."""
+    return lambda at: zip(top.keys[at].tolist(), top.weights[at].tolist(), strict=True)
+
+
+def token_of(inputs: AttentionInputs, batch: int, key: int) -> str:
+    """The token of a key, or its index where there are none."""
+    return _token(inputs.labels.key if inputs.labels else (), batch, key)
 
 
 def _token(labels: tuple[tuple[str, ...], ...], batch: int, index: int) -> str:
     return labels[batch][index] if labels else str(index)
 
 
-def listed_rows(
-    inputs: AttentionInputs, trace: Trace, selection: Selection, *, every: bool
-) -> tuple[Row, ...]:
+def listed(selection: Selection, *, every: bool) -> list[At]:
     """The selected rows by item, head and query; the first 10,000 unless all are asked for."""
-    rows = (
-        row(inputs, trace, batch, head, query)
-        for batch, head in selection.pairs
-        for query in selection.queries
-    )
-    return tuple(rows if every else islice(rows, ROWS_LISTED))
+    rows = ((*pair, query) for pair in selection.pairs for query in selection.queries)
+    return list(rows if every else islice(rows, ROWS_LISTED))
 
 
-def shown_rows(
-    inputs: AttentionInputs, trace: Trace, selection: Selection, *, every: bool
-) -> tuple[ShownRow, ...]:
-    """The rows for the screen: all of few, else the first, last and unusual of each drawn head."""
+def picked(trace: Trace, selection: Selection, *, every: bool) -> list[tuple[At, str]]:
+    """The rows for the screen and why they are there: all of few, else the first, last and unusual
+    of each drawn head."""
     if every or len(selection.pairs) * len(selection.queries) <= ROWS_SHOWN:
-        return tuple(ShownRow(r) for r in listed_rows(inputs, trace, selection, every=True))
-    shown = []
-    for batch, head in selection.drawn:
-        for query, why in sorted(_remarkable(trace, batch, head, selection.queries).items()):
-            shown.append(ShownRow(row(inputs, trace, batch, head, query), why))
-    return tuple(shown)
+        return [(at, "") for at in listed(selection, every=True)]
+    return unusual(trace, selection.drawn, selection.queries)
+
+
+def unusual(
+    trace: Trace, pairs: Iterable[tuple[int, int]], queries: tuple[int, ...]
+) -> list[tuple[At, str]]:
+    """The first, the last and the most unusual row of every (item, head), and why."""
+    return [
+        ((batch, head, query), why)
+        for batch, head in pairs
+        for query, why in sorted(_remarkable(trace, batch, head, queries).items())
+    ]
 
 
 def _remarkable(trace: Trace, batch: int, head: int, queries: tuple[int, ...]) -> dict[int, str]:
@@ -125,8 +145,9 @@ def _means(trace: Trace, name: str) -> Array:
 
 
 def _mean_cosine(trace: Trace) -> Array:
-    """(B, H): the mean cosine with the other heads; NaN where there is no other."""
-    assert trace.cosine is not None
+    """(B, H): the mean cosine with the other heads; NaN where there is none."""
+    if trace.cosine is None:
+        return np.full(trace.empty.shape[:2], np.nan)
     return _mean(trace.cosine, ~np.eye(trace.cosine.shape[-1], dtype=bool))
 
 

@@ -177,6 +177,16 @@ def assert_same_classes(traces: Iterable[Trace]) -> None:
             np.testing.assert_array_equal(_classes(a), _classes(b), err_msg=name)
 
 
+def assert_same_classes_of_rows(right: Trace, came: Trace) -> None:
+    """NaN, +inf and −inf sit in the same places of the context and of every number a row."""
+    named = [(name, right.stats[name], came.stats[name]) for name in right.stats]
+    named += [("context", right["context"], came["context"]), ("lse", lse_of(right), lse_of(came))]
+    assert right.received is not None
+    assert came.received is not None
+    for name, a, b in (*named, ("received", right.received, came.received)):
+        np.testing.assert_array_equal(_classes(a), _classes(b), err_msg=name)
+
+
 def _classes(array: Array) -> Array:
     """0 finite, 1 NaN, 2 +inf, 3 −inf."""
     return np.select([np.isnan(array), np.isposinf(array), np.isneginf(array)], [1, 2, 3], 0)

@@ -50,13 +50,14 @@ REFUSED = {
     "sdpa:flash": FLASH,
     "mha": MHA,
     "flex": {"sinks", "everything"},
+    "tiled": set(),
 }
 
 
 def shown(engine: str, inputs: AttentionInputs, dtype: str = "float64") -> Trace:
     """All that the engine shows, with statistics where it has them."""
     can = ENGINES[engine].can
-    stats = [STATISTICS[name] for name in STATISTICS] if "weights" in can.stages else []
+    stats = [STATISTICS[name] for name in STATISTICS] if can.rows(inputs) else []
     return ENGINES[engine].run(inputs, Ask(keep=can.known(inputs), stats=stats, dtype=dtype))
 
 
@@ -188,7 +189,7 @@ def test_nan_in_a_hidden_value_reaches_every_row(engine: str) -> None:
     assert np.isfinite(context[0, 0]).all()
 
 
-@pytest.mark.parametrize("engine", ["sdpa", "sdpa:math", "sdpa:flash", "mha", "flex"])
+@pytest.mark.parametrize("engine", ["sdpa", "sdpa:math", "sdpa:flash", "mha", "flex", "tiled"])
 @pytest.mark.parametrize("queries, offset", [(7, 0), (4, 3), (4, 0), (9, -2)])
 def test_the_alignment_decides_and_not_is_causal(engine: str, queries: int, offset: int) -> None:
     plain = drawn(85, queries=queries, keys=7, q_offset=offset)

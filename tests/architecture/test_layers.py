@@ -16,6 +16,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # What runs beside somebody's PyTorch code, in the process of that code.
 HOST = ("diagnosis", "host")
 REAL_MODELS = ("models", "hf")  # workflows import it when a model is asked for
+# A kernel on tensors: whoever imports it imports torch.
+KERNEL = "tiled"
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:
@@ -40,12 +42,26 @@ def test_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_torch_is_imported_only_where_it_computes(path: Path) -> None:
+def may_use_torch(path: Path) -> bool:
     parts = path.relative_to(PACKAGE).parts
     lazy = len(parts) == 1 or parts[0] in {"checks", "engines", "formats"}
-    may = (lazy and path.name.startswith("torch_")) or parts[:2] in (HOST, REAL_MODELS)
-    assert may or "torch" not in top_level(path)
+    return (
+        (lazy and path.name.startswith("torch_"))
+        or parts[:2] in (HOST, REAL_MODELS)
+        or parts[0] == KERNEL
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_torch_is_imported_only_where_it_computes(path: Path) -> None:
+    assert may_use_torch(path) or "torch" not in top_level(path)
+
+
+def test_the_kernel_is_imported_only_where_torch_is() -> None:
+    for path in MODULES:
+        names = imported_names(ast.parse(path.read_text(encoding="utf-8")))
+        if any(name.startswith(f"attn_cli.{KERNEL}") for name in names):
+            assert may_use_torch(path), path
 
 
 def test_the_host_imports_torch_only_where_it_is_used() -> None:

@@ -1,4 +1,4 @@
-"""The command line of `attn check impl`, and of the checks that take FILE.py:NAME too."""
+"""The command line of `attn check impl`."""
 
 from __future__ import annotations
 
@@ -23,57 +23,10 @@ from attn_cli.diagnosis.saying import say
 from attn_cli.render.terminal.check_impl import check_impl_screen
 from attn_cli.render.terminal.console import Screen
 from attn_cli.workflows.check.impl import check_impl
+from tests.commands.somebodys_code import CODE, TORCH
 
 Array = NDArray[Any]
 CHECK = ["check", "impl"]
-CODE = '''"""Attention over (length, d)."""
-import numpy as np
-
-def right(q, k, v, mask=None):
-    """mask: True = may attend."""
-    scores = q @ k.T / np.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = np.where(mask, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True) @ v
-
-def over_queries(q, k, v):
-    scores = q @ k.T / np.sqrt(q.shape[-1])
-    scores = np.exp(scores - scores.max(0, keepdims=True))
-    return scores / scores.sum(0, keepdims=True) @ v
-
-def overflows(q, k, v):
-    weights = np.exp(q @ k.T / np.sqrt(q.shape[-1]))
-    return weights / weights.sum(-1, keepdims=True) @ v
-
-def by_distance(q, k, v):
-    scores = -np.abs(q[:, None] - k[None]).sum(-1)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True) @ v
-
-def unclear(q, k, v, m=None):
-    return q
-
-def raises(q, k, v):
-    return q @ k.T @ values
-
-class Wrapped:
-    def __init__(self, factor):
-        self.factor = factor
-
-    def __call__(self, q, k, v):
-        return right(q * self.factor, k, v)
-'''
-TORCH = '''"""Attention of tensors."""
-import math
-import torch
-
-def right(q, k, v):
-    return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v, None
-
-def detached(q, k, v):
-    return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1).detach() @ v
-'''
 
 
 @pytest.fixture
@@ -211,6 +164,34 @@ def test_what_cannot_be_used_is_2_in_a_sentence(
     assert Path("here.json").read_text(encoding="utf-8") == "{}"
 
 
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["impl", "mine.py:unclear", "--call", "q, k, v, mask"], "does True in m mean"),
+        (["edges", "mine.py:unclear", "--call", "q, k, v, mask"], "does True in m mean"),
+        (["grads", "mine.py:unclear"], "gradients need PyTorch"),
+        (["edges", "mine.py:raises"], "line 30: NameError"),
+        (["grads", "mine.py:raises"], "line 30: NameError"),
+        (["impl", "nowhere.py:f"], "there is no file nowhere.py"),
+        (["impl", "mine.py:right", "--total-time", "0"], "--total-time is 0"),
+        (["impl", "mine.py:right", "--nonsense"], "no such option"),
+        (["impl"], "missing argument"),
+        (["dump", "mine.py"], "mine.py"),
+        (["dump"], "missing argument"),
+    ],
+)
+def test_with_json_every_question_and_refusal_is_one_object(
+    code: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *arguments, "--json"]) == 2
+    out, err = capsys.readouterr()
+    fields = json.loads(out)
+    assert set(fields) == {"schema", "message", "hint"}
+    assert fields["schema"] == "attn.error/1"
+    assert said in fields["message"]
+    assert err.startswith("attn: ")
+
+
 def test_what_is_unclear_is_asked_for_and_what_is_said_counts(
     code: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,74 +291,6 @@ def test_as_a_library_what_must_be_said_raises() -> None:
         attn_cli.check_impl(Scaled)
     with pytest.raises(attn_cli.InputError, match="expected a literal"):
         attn_cli.check_impl(Scaled, init="factor=1 + x")
-
-
-def test_edges_holds_code_and_says_how_to_see_a_case(
-    code: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = ["--mask-means", "keep", "--kind", "one-head,empty-row,softcap"]
-    assert main(["check", "edges", f"{code}:right", *said]) == 1
-    out = words(capsys)
-    assert "· code mine.py:right · float64 · seed 0" in out
-    assert "attn check edges mine.py:right --mask-means keep --case empty-row/" in out
-    assert "failures are rows that see no key" in out
-    assert "cases not supported: the code is not meant for a softcap" in out
-    case = next(word for word in out.split() if word.startswith("empty-row/"))
-    arguments = [f"{code}:right", "--mask-means", "keep", "--case", case, "--json"]
-    assert main(["check", "edges", *arguments]) == 1
-    fields = json.loads(capsys.readouterr().out)
-    assert fields["engines"] == [f"{code}:right"]
-    assert [kind["failed"] for kind in fields["kinds"]] == [1]
-
-
-def test_a_case_that_raises_has_failed(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("late.py").write_text(
-        "import numpy as np\n"
-        "def attend(q, k, v):\n"
-        "    assert len(q) != 1, 'one token'\n"
-        "    s = np.exp(q @ k.T / np.sqrt(q.shape[-1]))\n"
-        "    return s / s.sum(-1, keepdims=True) @ v\n",
-        encoding="utf-8",
-    )
-    assert main(["check", "edges", "late.py:attend", "--kind", "one-token"]) == 1
-    assert "it raised AssertionError on line 3: one token" in words(capsys)
-
-
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        (["edges", "--init", "3"], "--init is about FILE.py:NAME, and none is given"),
-        (["edges", "mine.py:right", "--engine", "numpy"], "hold one or the other"),
-        (["grads", "mine.py:right", "--mask-means", "keep"], "gradients need PyTorch"),
-        (["grads", "tensors.py:right", "--heads", "2"], "--heads is not about code"),
-        (["grads", "--plan", "p.json"], "--plan is about FILE.py:NAME"),
-    ],
-)
-def test_edges_and_grads_refuse_what_does_not_go_together(
-    code: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", *arguments]) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_grads_of_code_are_those_of_its_own_output(
-    code: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", "grads", "tensors.py:right"]) == 0
-    out, _ = capsys.readouterr()
-    assert out.splitlines()[0].startswith("tensors.py:right  ")
-    assert out.splitlines()[-1] == "✓ 3 gradients are as finite differences say"
-
-
-def test_grads_finds_what_is_detached(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "grads", "tensors.py:detached", "--json"]) == 1
-    (case,) = json.loads(capsys.readouterr().out)["cases"]
-    verdicts = {part["input"]: (part["verdict"], part["reason"]) for part in case["inputs"]}
-    assert verdicts == {
-        "q": ("wrong", "missing"),
-        "k": ("wrong", "missing"),
-        "v": ("right", None),
-    }
 
 
 def test_help_says_that_importing_runs_the_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ CODE = " ".join(
 
 def registered() -> list[str]:
     found = []
-    for folder in ("engines", "formats", "masks", "positions", "stats"):
+    for folder in ("diagnosis.mistakes", "engines", "formats", "masks", "positions", "stats"):
         package = importlib.import_module(f"attn_cli.{folder}")
         for value in vars(package).values():
             if isinstance(value, Registry):

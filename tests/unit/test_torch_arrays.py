@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attn_cli.errors import UnsupportedError
-from attn_cli.torch_arrays import to_numpy, to_tensor, usable_device
+from attn_cli.torch_arrays import shared_tensor, to_numpy, to_tensor, usable_device
 
 INF = float("inf")
 
@@ -38,3 +38,17 @@ def test_a_tensor_has_memory_of_its_own() -> None:
 def test_a_mask_stays_bool() -> None:
     tensor = to_tensor(np.array([[True, False]]), torch.device("cpu"))
     assert tensor.dtype == torch.bool
+
+
+def test_a_shared_tensor_has_the_array_s_memory_and_reads_what_torch_cannot_map() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    array.setflags(write=False)
+    tensor = shared_tensor(array)
+    assert tensor.data_ptr() == array.ctypes.data
+    for odd in (
+        array[:, ::-1],
+        array.astype(">f8"),
+        array[:, ::2],
+        np.broadcast_to(array, (2, 2, 3)),
+    ):
+        np.testing.assert_array_equal(shared_tensor(odd).numpy(), odd)

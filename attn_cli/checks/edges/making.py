@@ -21,11 +21,12 @@ Array = NDArray[Any]
 Align = Literal["upper-left", "lower-right"]
 Sizes = dict[str, Any]  # what is special about a question: arguments of Making.question
 STORED = 'file("mask.npy")'
+WIDTH = 8  # of a head
 
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """Draws for the cases of `kind` in `dtype`.
+    """Draws for the cases of `kind` in `dtype`, with heads of `width` where a case asks for none.
 
     Every array is a stream of its own, named after the kind, the case and the array, so a case is
     the same alone as among the others.
@@ -34,6 +35,7 @@ class Making:
     kind: str
     dtype: str
     seed: int = 0
+    width: int = WIDTH
 
     @property
     def precision(self) -> Precision:
@@ -57,7 +59,7 @@ class Making:
         kv_heads: int | None = None,
         queries: int = 5,
         keys: int = 7,
-        d_k: int = 8,
+        d_k: int | None = None,
         d_v: int = 4,
         size: float = 1.0,
         align: Align = "upper-left",
@@ -65,9 +67,10 @@ class Making:
     ) -> AttentionInputs:
         """Normal q and k of standard deviation `size`, unit normal v, all of different sizes.
 
-        `more` goes to AttentionInputs as it is.
+        Heads are as wide as `width` says, unless `d_k` does; `more` goes to AttentionInputs.
         """
         kv = (batch, heads if kv_heads is None else kv_heads, keys)
+        d_k = self.width if d_k is None else d_k
         return AttentionInputs(
             q=self.normal(case, "q", batch, heads, queries, d_k, size=size),
             k=self.normal(case, "k", *kv, d_k, size=size),

@@ -4,68 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attn_cli.checks.edges.case import Case
-from attn_cli.core.budget import measure_budget
+from attn_cli.core.budget import least_budget, measure_budget
 from attn_cli.core.engine import Ask
 from attn_cli.engines import ENGINES
 
 Array = NDArray[Any]
+STAGES = ("weights", "context")
 ORACLE = "the float64 oracle"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Right:
-    """What is right, in float64, and where from.
+    """What is right on a case, in float64, and where from; each part is found when it is asked for.
 
-    `output` (B, H, L, d_v) and `weights` (B, H, L, S), with budgets that broadcast to them, 0
-    where the closed form must be met to the last bit. `visible` says which keys take part and
-    `empty` (B, H, L) which rows see none.
+    `output` (B, H, L, d_v) and `weights` (B, H, L, S) come from the closed form where the case has
+    one, else from the numpy engine in float64. The oracle's empty rows play no part: what they must
+    be is said by `empty` (B, H, L); `visible` (B, H, L, S) says which keys take part.
     """
 
-    words: str
-    output: Array
-    output_budget: Array
-    weights: Array
-    weights_budget: Array
-    visible: NDArray[np.bool_]
-    empty: NDArray[np.bool_]
+    case: Case
+
+    @property
+    def words(self) -> str:
+        """Where it is from."""
+        return ORACLE if self.case.expected is None else self.case.expected.words
+
+    @cached_property
+    def oracle(self) -> Mapping[str, Array]:
+        """The numpy engine's answer in float64."""
+        trace = ENGINES["numpy"].run(self.case.inputs, Ask(keep=frozenset(STAGES)))
+        return {name: trace[name] for name in STAGES}
+
+    @property
+    def output(self) -> Array:
+        closed = self.case.expected
+        return self.oracle["context"] if closed is None else closed.output
+
+    @property
+    def weights(self) -> Array:
+        closed = self.case.expected
+        said = None if closed is None else closed.weights
+        return self.oracle["weights"] if said is None else said
+
+    @cached_property
+    def visible(self) -> NDArray[np.bool_]:
+        seen = self.case.inputs.visible()
+        return np.ones(self.case.inputs.shape, bool) if seen is None else seen
+
+    @cached_property
+    def empty(self) -> NDArray[np.bool_]:
+        return np.asarray(~self.visible.any(-1))
+
+    @cached_property
+    def least(self) -> Mapping[str, Array]:
+        """What the budget is at least, found at once: within it, nothing has to be measured."""
+        return self._budget(least_budget(self.oracle, dtype=self.case.dtype))
+
+    @cached_property
+    def budget(self) -> Mapping[str, Array]:
+        """The budget measured on the case (`core/budget.py`): the largest of all items and heads.
+
+        Of a few numbers some come out exact by luck, in every plain run of one head. Where the
+        closed form must be met to the last bit it is 0.
+        """
+        if self._exact:
+            return self.least
+        return self._budget(measure_budget(self.case.inputs, self.oracle, dtype=self.case.dtype))
+
+    @property
+    def _exact(self) -> bool:
+        return self.case.expected is not None and self.case.expected.exact
+
+    def _budget(self, measured: Mapping[str, Array]) -> Mapping[str, Array]:
+        if self._exact:
+            return dict.fromkeys(STAGES, np.zeros(()))
+        return {name: measured[name].max(keepdims=True) for name in STAGES}
 
 
 def right_of(case: Case) -> Right:
-    """The closed form of the case where it has one, else the numpy engine in float64.
-
-    The oracle's empty rows play no part: what they must be is said by `empty`.
-    """
-    inputs = case.inputs
-    trace = ENGINES["numpy"].run(inputs, Ask(keep=frozenset({"weights", "context"})))
-    oracle = {name: trace[name] for name in ("weights", "context")}
-    seen = inputs.visible()
-    visible = np.ones(inputs.shape, bool) if seen is None else seen
-    closed = case.expected
-    exact = closed is not None and closed.exact
-    budget = dict.fromkeys(oracle, np.zeros(())) if exact else _budget(case, oracle)
-    weights = None if closed is None else closed.weights
-    return Right(
-        words=ORACLE if closed is None else closed.words,
-        output=oracle["context"] if closed is None else closed.output,
-        output_budget=budget["context"],
-        weights=oracle["weights"] if weights is None else weights,
-        weights_budget=budget["weights"],
-        visible=visible,
-        empty=np.asarray(~visible.any(-1)),
-    )
-
-
-def _budget(case: Case, oracle: Mapping[str, Array]) -> dict[str, Array]:
-    """The budget measured on the case (`core/budget.py`): the largest of all items and heads.
-
-    Of a few numbers some come out exact by luck, in every plain run of one head.
-    """
-    right = {name: oracle[name] for name in ("weights", "context")}
-    measured = measure_budget(case.inputs, right, dtype=case.dtype)
-    return {name: budget.max(keepdims=True) for name, budget in measured.items()}
+    """What is right on a case."""
+    return Right(case)

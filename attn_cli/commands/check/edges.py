@@ -95,16 +95,6 @@ Known = Annotated[
 ]
 
 
-SAID = {  # what is said of code: the argument and its option
-    "plan": "--plan",
-    "init": "--init",
-    "call": "--call",
-    "mask_means": "--mask-means",
-    "names": "--map",
-    "returns": "--returns",
-}
-
-
 def register(group: typer.Typer) -> None:
     """Adds the check to the group."""
     group.command("edges", help=HELP, epilog="\n\n".join([*EXAMPLES, EXIT_CODES]))(edges)
@@ -150,14 +140,14 @@ def edges(
 
 def _code(given: Mapping[str, Any], engines: tuple[str, ...]) -> tuple[str, ...]:
     """The words that name somebody's code and say how it is called; none where engines are held."""
-    said = {option: given[name] for name, option in SAID.items() if given[name] is not None}
+    said = c.words_of_code(given)
     if given["target"] is None:
         if said:
-            raise InputError(f"{next(iter(said))} is about FILE.py:NAME, and none is given")
+            raise InputError(f"{said[0]} is about FILE.py:NAME, and none is given")
         return ()
     if engines:
         raise InputError("--engine and FILE.py:NAME are both given: hold one or the other")
-    return (given["target"], *(word for pair in said.items() for word in pair))
+    return (given["target"], *said)
 
 
 def _result(given: Mapping[str, Any], options: EdgesOptions) -> EdgesResult:

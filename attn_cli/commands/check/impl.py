@@ -11,7 +11,7 @@ import typer
 from attn_cli.commands import code_options as c
 from attn_cli.commands import options as o
 from attn_cli.commands.output import Progress, encoding, say, write
-from attn_cli.errors import ExitCode, InputError
+from attn_cli.errors import ExitCode
 
 if TYPE_CHECKING:
     from attn_cli.core.results_impl import ImplResult
@@ -46,6 +46,14 @@ Seed = Annotated[
         metavar="N", help="Of the drawn numbers; 0 without it.", rich_help_panel=o.COMPUTING
     ),
 ]
+TotalTime = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How long all calls together may take; 60 without it.",
+        rich_help_panel=c.CALLING,
+    ),
+]
 SavePlan = Annotated[
     str | None,
     typer.Option(
@@ -69,6 +77,7 @@ Trace = Annotated[
         rich_help_panel=o.SHOWING,
     ),
 ]
+PLAN = "PLAN.json"  # stands for what --save-plan writes
 CODES: Mapping[str, ExitCode] = {
     "correct": ExitCode.OK,
     "wrong": ExitCode.DIFFERS,
@@ -93,6 +102,7 @@ def impl(
     returns: c.Returns = None,
     layout: c.CodeLayout = None,
     time_limit: c.TimeLimit = None,
+    total_time: TotalTime = None,
     heads: o.Heads = None,
     kv_heads: o.KvHeads = None,
     mask: o.Masks = None,
@@ -127,12 +137,12 @@ def impl(
 
 
 def _result(given: Mapping[str, Any]) -> ImplResult:
+    from attn_cli.diagnosis.allowance import SECONDS
     from attn_cli.diagnosis.host.session import LIMIT
+    from attn_cli.workflows.check.boundary import BoundarySuite
     from attn_cli.workflows.check.impl import check_impl
 
-    limit = given["time_limit"]
-    if limit is not None and not 0 < limit <= c.LONGEST:
-        raise InputError(f"--time-limit is {limit:g}: expected seconds, above 0, up to 3600")
+    limit, total = (c.seconds(given, name) for name in ("time_limit", "total_time"))
     if given["save_plan"] is not None:
         from attn_cli.workflows.plan_file import check_plan_target
 
@@ -141,9 +151,26 @@ def _result(given: Mapping[str, Any]) -> ImplResult:
     progress = Progress()
     progress.busy("asking the code")
     try:
-        return check_impl(given["target"], said, seed=seed, limit=limit or LIMIT)
+        lines = BoundarySuite(_words(given), seed)
+        return check_impl(
+            given["target"],
+            said,
+            seed=seed,
+            limit=limit or LIMIT,
+            total=total or SECONDS,
+            lines=lines,
+        )
     finally:
         progress.clear()
+
+
+def _words(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words by which another command asks the same code: by a plan where nothing else does."""
+    others = ("layout", "heads", "kv_heads", "mask", "align", "positions", "rope_base", "scale")
+    said = any(given[name] is not None for name in (*others, "softcap")) or given["causal"]
+    if said or given["save_plan"] is not None:
+        return (given["target"], "--plan", given["save_plan"] or PLAN)
+    return (given["target"], *c.words_of_code(given))
 
 
 def _unusable(error: Unusable) -> ExitCode:

@@ -96,24 +96,38 @@ def describe(built: Any) -> dict[str, Any]:
 
 
 def _tensors(built: Any) -> Iterator[dict[str, Any]]:
-    """Every float tensor or array, with its dotted name and the class that holds it."""
+    """Every float tensor or array, with its dotted name and the class that holds it.
+
+    A parameter that the module knows by further names (tied weights) comes again by each of them,
+    `same_as` being the first.
+    """
     if kind_of(built) == "function":
         return
-    seen: set[int] = set()
+    seen: dict[int, str] = {}
+    known = _every_name(built)
     for path, owner in _owners(built, "", 0):
         for name, value, learned in _held(owner):
             shape = _float_shape(value)
-            if shape is None or id(value) in seen:
+            whole = f"{path}.{name}" if path else name
+            if shape is None or (id(value) in seen and whole not in known):
                 continue
-            seen.add(id(value))
+            first = seen.setdefault(id(value), whole)
             yield {
-                "name": f"{path}.{name}" if path else name,
+                "name": whole,
+                "same_as": first if first != whole else None,
                 "shape": list(shape),
                 "owner": type(owner).__name__ if path else "",
                 "family": _family(owner),
                 "part": name,
                 "learned": learned,
             }
+
+
+def _every_name(built: Any) -> frozenset[str]:
+    """The names of a module's parameters, all of those that are one tensor included."""
+    if kind_of(built) != "module":
+        return frozenset()
+    return frozenset(name for name, _ in built.named_parameters(remove_duplicate=False))
 
 
 def _owners(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -128,7 +142,8 @@ def _owners(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
     if kind_of(value) == "module":
-        parts = [(name, part) for name, part in value.named_children()]
+        children = getattr(value, "_modules", {})  # named_children leaves further names out
+        parts = [(name, part) for name, part in children.items() if part is not None]
     elif isinstance(value, list | tuple):
         parts = [(str(i), part) for i, part in enumerate(value[:64])]
     else:

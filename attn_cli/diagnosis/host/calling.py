@@ -106,14 +106,18 @@ def _changed(args: list[Any], kwargs: dict[str, Any], before: dict[str, Any]) ->
 
 @contextmanager
 def quiet_generators(seed: int, dtype: str) -> Iterator[None]:
-    """Seeds every global generator, and puts them and torch's default dtype back afterwards."""
+    """Seeds every global generator of the CPU, and puts them and torch's default dtype back.
+
+    Not by torch.manual_seed, which writes down the whole stack for each kind of device that is
+    not in use: ten times as long as a small attention takes, and kept for ever.
+    """
     torch = sys.modules.get("torch")
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     torch_state = None if torch is None else (torch.get_rng_state(), torch.get_default_dtype())
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
     if torch is not None:
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         # What the code makes itself (a triangle of ones, a constant) is then as precise as x.
         torch.set_default_dtype(torch.float64 if dtype == "float64" else torch.float32)
     try:

@@ -14,11 +14,11 @@ from typing import IO
 
 def main() -> None:
     """Serves requests until the pipe ends."""
-    asked, told = _take_pipes()
+    asked, told = take_pipes()
     from attn_cli.diagnosis.host import wire
     from attn_cli.diagnosis.host.worker import Worker
 
-    worker = Worker(echo=sys.__stderr__)
+    worker, own = Worker(echo=sys.__stderr__), os.getpid()
     while True:
         try:
             request = wire.receive(asked)
@@ -29,10 +29,12 @@ def main() -> None:
             faulthandler.dump_traceback_later(limit, file=2)
         answer = worker.handle(request)
         faulthandler.cancel_dump_traceback_later()
+        if os.getpid() != own:
+            os._exit(0)  # the code has forked: one answer is enough
         wire.send(told, answer)
 
 
-def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
+def take_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Keeps the pipes for itself, and gives the code an empty stdin and stderr as its stdout."""
     asked, told = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)

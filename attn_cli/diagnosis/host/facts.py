@@ -103,7 +103,8 @@ def _file(value: Any) -> str | None:
 
 
 def _classes(module: ModuleType | None) -> dict[str, Any]:
-    """The classes of the file, each with its constructor's parameters."""
+    """The classes of the file that may configure others, each with its constructor's parameters:
+    those that compute nothing themselves."""
     if module is None:
         return {}
     return {
@@ -113,8 +114,12 @@ def _classes(module: ModuleType | None) -> dict[str, Any]:
             "fields": _class_fields(vars(module)[name]),
         }
         for name in callables(module)
-        if inspect.isclass(vars(module)[name])
+        if inspect.isclass(vars(module)[name]) and not _computes(vars(module)[name])
     }
+
+
+def _computes(owner: type) -> bool:
+    return bool({"forward", "__call__"} & _own_names(owner))
 
 
 def _class_fields(owner: type) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+_LARGEST = 20_000_000  # numbers of one array: the questions have some thousand
 _MOST = 200  # parts of a container that are looked at
 
 
@@ -61,8 +62,10 @@ def pick(value: Any, where: int | str | None) -> Any:
 def _array(value: Any) -> dict[str, Any] | None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        if (odd := _odd(value)) is not None:
+            return {"t": "other", "type": f"tensor {odd}"}
         whole = value.detach().cpu()
-        dtype = str(whole.dtype).removeprefix("torch.")
         if whole.is_complex():
             return {"t": "other", "type": f"tensor of {dtype}"}
         if dtype == "bfloat16":
@@ -70,10 +73,23 @@ def _array(value: Any) -> dict[str, Any] | None:
         return {"t": "array", "dtype": dtype, "array": whole.numpy().copy()}
     if isinstance(value, np.ndarray | np.generic | float | int) and not isinstance(value, bool):
         array = np.asarray(value)
+        if array.size > _LARGEST:
+            return {"t": "other", "type": f"array of {array.size} numbers"}
         if array.dtype.kind not in "biuf":
             return {"t": "other", "type": f"array of {array.dtype}"}
         return {"t": "array", "dtype": array.dtype.name, "array": array.copy()}
     return None
+
+
+def _odd(tensor: Any) -> str | None:
+    """Why a tensor's numbers cannot be taken, None where they can."""
+    if tensor.numel() > _LARGEST:
+        return f"of {tensor.numel()} numbers"
+    if tensor.is_sparse or str(tensor.layout) != "torch.strided":
+        return f"that is sparse ({str(tensor.layout).removeprefix('torch.')})"
+    if tensor.is_quantized:
+        return "that is quantized"
+    return "without numbers (device meta)" if tensor.is_meta else None
 
 
 def _from_lists(value: list[Any]) -> np.ndarray[Any, Any] | None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +20,9 @@ from attn_cli.diagnosis.host.trouble import Trouble
 from attn_cli.diagnosis.host.worker import STEP_OF, Worker
 
 LIMIT = 10.0  # seconds that one request may take
-START_LIMIT = 60.0  # seconds until the code is imported: it may import torch
+START_LIMIT = 60.0  # seconds until the process is there, with torch where the file wants it
+IMPORT_LIMIT = 12.0  # seconds that the file itself may then take to be imported
+_FAREWELL = 2.0  # seconds in which a process without its pipe must end
 _KEPT = 20_000  # bytes of the last output of a process that died
 
 
@@ -78,8 +81,11 @@ class ChildSession:
         if self.process is None:
             self._start()
             for earlier in self.prepared.values():
-                if earlier["op"] != request["op"]:
-                    self._ask(earlier, START_LIMIT)
+                if earlier["op"] == request["op"]:
+                    continue
+                again = self._ask(earlier, START_LIMIT)
+                if self.process is None:  # it did not survive what it had survived before
+                    return again
         if request["op"] in ("load", "set"):
             self.prepared[request["op"]] = request
         return self._ask(request, limit)
@@ -87,7 +93,7 @@ class ChildSession:
     def close(self) -> None:
         """Ends the process."""
         if (process := self.process) is not None:
-            process.kill()
+            _kill(process)
             process.wait()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
@@ -113,6 +119,12 @@ class ChildSession:
         process = self.process
         assert process is not None
         assert process.stdin is not None
+        if request["op"] == "load" and "file" in request:
+            # torch is slow to start and what it needs is not the file's fault; a file is quick.
+            warm = self._ask({"op": "warm", "file": request["file"]}, limit)
+            if "trouble" in warm:
+                return warm
+            limit = min(limit, IMPORT_LIMIT)
         try:
             wire.send(process.stdin, {**request, "limit": limit})
             # The process says where it hangs when its limit is over, a moment before ours is.
@@ -131,15 +143,30 @@ class ChildSession:
         process = self.process
         assert process is not None
         if message is None:
-            code = process.wait()
-            how = f"by signal {-code}" if code < 0 else f"with code {code}"
-            message = f"it ended the process {how}"
+            message = _how_it_ended(process)
         self.close()
         said = bytes(self.said).decode(errors="replace")
         step = STEP_OF.get(request["op"], "build")
         load = request if request["op"] == "load" else self.prepared.get("load", {})
         line = _line_in(said, load.get("file"))
         return {"trouble": Trouble(step, kind, message, line).to_dict(), "printed": said}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends the process, and whatever the code has started from it."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # its own group, see _start
+    process.kill()
+
+
+def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(_FAREWELL)
+    except subprocess.TimeoutExpired:  # it lives on, but its pipe is closed or holds no messages
+        return "it broke the pipe through which attn talks to it"
+    how = f"by signal {-code}" if code < 0 else f"with code {code}"
+    return f"it ended the process {how}"
 
 
 def _environment() -> dict[str, str]:

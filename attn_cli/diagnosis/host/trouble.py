@@ -53,13 +53,23 @@ def trouble_of(answer: dict[str, Any]) -> Trouble:
 def from_exception(step: str, error: BaseException, file: str | None) -> Trouble:
     """What `error` says, and the last line of `file` that was running."""
     if isinstance(error, SystemExit):
-        code = "" if error.code is None else f" with {_short(str(error.code))}"
+        code = "" if error.code is None else f" with {_short(_text(error.code))}"
         message = f"sys.exit was called{code}"
         return Trouble(step, "exit", message, _line(error.__traceback__, file))
     if isinstance(error, SyntaxError) and (file is None or error.filename == file):
-        return Trouble(step, type(error).__name__, str(error.msg), error.lineno)
-    message = _short(str(error)) or "no message"
+        line = error.lineno or None  # 0 where it is the encoding
+        return Trouble(step, type(error).__name__, _short(_text(error.msg)), line)
+    message = _short(_text(error)) or "no message"
     return Trouble(step, type(error).__name__, message, _line(error.__traceback__, file))
+
+
+def _text(value: object) -> str:
+    """Its text, without what no terminal and no JSON can hold; its own __str__ may raise."""
+    try:
+        text = str(value)[: 4 * _LONGEST]
+    except BaseException as error:
+        return f"its message cannot be read: __str__ raises {type(error).__name__}"
+    return text.encode("utf-8", "replace").decode()
 
 
 def _line(trace: TracebackType | None, file: str | None) -> int | None:

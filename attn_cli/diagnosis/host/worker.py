@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import io
 import sys
@@ -17,7 +18,7 @@ from attn_cli.diagnosis.host.calling import quiet_generators, run_calls
 from attn_cli.diagnosis.host.trouble import from_exception
 
 # The step that a request is part of; all others are part of building.
-STEP_OF = {"load": "import", "call": "call", "trace": "call", "gradients": "call"}
+STEP_OF = {"warm": "import", "load": "import", "call": "call", "trace": "call", "gradients": "call"}
 _MOST_PRINTED = 20_000  # characters kept of what the code prints in one request
 
 
@@ -26,9 +27,11 @@ class Worker:
 
     `handle` takes a request {"op": …} and gives {"ok": …} or {"trouble": …}, both with "printed":
     it never raises for what the code does. Requests, in the order they are made:
+    warm {file}: imports the library that the file names;
     load {file | module, name} → facts; build {init, dtype} → description;
     set {values, dtype}: numbers for every later build; read {names, dtype};
-    call {calls, lib, dtype, train, seed, init, fresh} → answers; trace, the same under observation;
+    call {calls, lib, dtype, train, seed, init, fresh} → answers;
+    trace, the same under observation;
     gradients {step, of, where, cotangent, lib, dtype, init} → gradients.
     """
 
@@ -45,6 +48,7 @@ class Worker:
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to one request."""
         operations: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "warm": self._warm,
             "load": self._load,
             "build": self._build,
             "set": self._set,
@@ -68,6 +72,12 @@ class Worker:
             except BaseException as error:  # sys.exit and all that the code may raise
                 answer = {"trouble": from_exception(step, error, self.file).to_dict()}
         return {**answer, "printed": printed.text()}
+
+    def _warm(self, request: dict[str, Any]) -> None:
+        """Imports torch, where the text of the file mentions it, before any of its code runs."""
+        with contextlib.suppress(OSError, ImportError):
+            if b"torch" in Path(request["file"]).read_bytes():
+                importlib.import_module("torch")
 
     def _load(self, request: dict[str, Any]) -> Any:
         if self.target is None:

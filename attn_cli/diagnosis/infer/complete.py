@@ -4,43 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from attn_cli.core.findings import Finding, note
+from attn_cli.diagnosis.allowance import TRIALS, Allowance, TimeUp
 from attn_cli.diagnosis.asking import Sizes
 from attn_cli.diagnosis.drawing import Parameters
 from attn_cli.diagnosis.host.session import LIMIT, Session
 from attn_cli.diagnosis.host.trouble import Trouble
+from attn_cli.diagnosis.infer import documents
+from attn_cli.diagnosis.infer.as_said import Completed, as_said, tried, widths
 from attn_cli.diagnosis.infer.constructor import Construction, NeedsArguments, construct
+from attn_cli.diagnosis.infer.influence import looks_back
 from attn_cli.diagnosis.infer.intent import heads_of, read_intent, settings_of
 from attn_cli.diagnosis.infer.layouts import layouts_to_try
-from attn_cli.diagnosis.infer.masks import add_mask
+from attn_cli.diagnosis.infer.masks import add_mask, hiding_nothing
 from attn_cli.diagnosis.infer.names import FORWARD, word
 from attn_cli.diagnosis.infer.projections import find_projections
 from attn_cli.diagnosis.infer.signature import Signature, read_signature
 from attn_cli.diagnosis.infer.source import Source, read_source
-from attn_cli.diagnosis.infer.trials import EQUAL, QUERIES, Trials, with_call
+from attn_cli.diagnosis.infer.trials import DIFFERENT, EQUAL, LAST, QUERIES, Trials, with_call
 from attn_cli.diagnosis.plan import Plan, WeightsSpec
 from attn_cli.diagnosis.plan_json import Said, to_json
-from attn_cli.diagnosis.subject import Built, Numbers, build, init_json, left_out, set_numbers
+from attn_cli.diagnosis.subject import Built, Numbers, build, left_out, set_numbers
 from attn_cli.diagnosis.unusable import Unusable
 from attn_cli.errors import InputError
 
 _FULL = ("kind", "lib", "inputs", "layouts", "lengths_may_differ", "mask", "returns")
-
-# What a second call would meet again, each time at the cost of a new process.
-_LAST = ("time", "died", "exit")
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """A plan that the code has answered a first call by, the numbers in it, and what was chosen."""
-
-    plan: Plan
-    parameters: Parameters
-    numbers: Numbers
-    findings: tuple[Finding, ...]
 
 
 def complete(
@@ -51,61 +41,23 @@ def complete(
     name: str,
     seed: int = 0,
     limit: float = LIMIT,
+    allowance: Allowance | None = None,
 ) -> Completed:
     """The plan: as said where all of `call` is said, else completed from the code.
 
     Raises Unusable where the code cannot be built, or raises whatever it is given; InputError
     where something must be said first.
     """
-    if all(field in said.call for field in _FULL):
-        return _as_said(session, said, name, seed, limit)
-    return _Completing(session, facts, said, name, seed, limit).run()
-
-
-def _as_said(session: Session, said: Said, name: str, seed: int, limit: float) -> Completed:
-    plan = said.over({}, {})
-    built = Built({}) if plan.call.kind == "function" else build(session, init_json(plan), name)
-    parameters, numbers = set_numbers(session, plan, built, seed=seed)
-    trials = Trials(session, parameters, limit)
-    trouble = _first_call(trials, plan)
-    if trouble is not None:
-        raise Unusable(name, trouble, tried=tried(plan))
-    return Completed(_widths(plan, trials), parameters, numbers, left_out(built, numbers))
-
-
-def _widths(plan: Plan, trials: Trials) -> Plan:
-    """Whether values may be wider than keys: tried, where no layer fixes them."""
-    if plan.call.widths_may_differ is not None or trials.parameters.projections is not None:
-        return plan
-    if "v" not in plan.call.roles:
-        return plan
-    return with_call(plan, widths_may_differ=trials.widths_may_differ(plan) is None)
-
-
-def _first_call(trials: Trials, plan: Plan) -> Trouble | None:
-    """The trouble of a plain question, None where some plain question has an answer of an array.
-
-    Code that transposes all axes runs only where all sizes are equal; it is wrong, not unusable.
-    """
-    first: Trouble | None = None
-    needs_mask = plan.call.mask is not None
-    for sizes in (Sizes(), Sizes(batch=1, queries=1), EQUAL):
-        for layout in plan.call.layouts:
-            for masked in (False, True) if needs_mask else (False,):
-                question = trials.question(plan, layout, sizes=sizes, masked=masked)
-                trouble = trials.fits(plan, question)
-                if trouble is None or trouble.kind == "shape":
-                    return None
-                if trouble.kind in _LAST:
-                    return trouble
-                first = first or trouble
-    return first
-
-
-def tried(plan: Plan) -> str:
-    """The call in words: attention(q, k, v, mask=…)."""
-    mask = [] if plan.call.mask is None else [f"{plan.call.mask.arg}=…"]
-    return f"({', '.join([*plan.call.inputs, *mask])})"
+    allowance = allowance or Allowance()
+    try:
+        if all(field in said.call for field in _FULL):
+            return as_said(session, facts, said, name, seed, limit, allowance)
+        return _Completing(session, facts, said, name, seed, limit, allowance).run()
+    except TimeUp:
+        seconds = TRIALS * allowance.seconds
+        message = f"after {seconds:g} seconds of trial calls it was not clear how it is called"
+        hint = "say all by --plan, so that less is tried, or give attn check impl more --total-time"
+        raise Unusable(name, Trouble("call", "time", message), hint=hint) from None
 
 
 class _Completing:
@@ -119,20 +71,23 @@ class _Completing:
         name: str,
         seed: int,
         limit: float,
+        allowance: Allowance,
     ) -> None:
         self.session, self.facts, self.said = session, facts, said
-        self.name, self.seed, self.limit = name, seed, limit
+        self.name, self.seed, self.limit, self.allowance = name, seed, limit, allowance
         self.source: Source = read_source(dict(facts))
         self.findings: list[Finding] = []
+        self.open = True  # whether no argument says if the code is causal
 
     def run(self) -> Completed:
         construction, built = self._build()
         tensors = built.tensors
         spec = self._spec(built)
-        settings = settings_of(construction.words, built.settings)
+        parameters = built.parameters or self.facts["call"]
+        defaults = {p["name"]: p["default"] for p in parameters if not p["required"]}
+        settings = settings_of(construction.words, {**defaults, **built.settings})
         heads, kv_heads = heads_of(settings, spec, tensors)
         heads = self.said.intent.get("heads", heads)
-        parameters = built.parameters or self.facts["call"]
         signature = self._signature(parameters, spec, heads)
         if spec is None and any("w_" in entry for entry in signature.inputs):
             spec = WeightsSpec("arguments")
@@ -147,6 +102,8 @@ class _Completing:
         if heads is None and any(signature.constants):
             heads = next((v for v in signature.constants.values() if isinstance(v, int)), None)
         intent |= {"heads": heads, "kv_heads": kv_heads, "cache_arg": signature.cache}
+        told = (settings.get("causal"), signature.causal)
+        self.open = not any(isinstance(value, bool) for value in told)
         if spec is not None:
             intent["weights"] = {"type": spec.type, **spec.names}
         return self._try(construction, built, signature, intent)
@@ -217,14 +174,18 @@ class _Completing:
             call = self._call(construction, built, signature, lib)
             plan = self.said.over(call, intent)
             parameters, numbers = set_numbers(self.session, plan, built, seed=self.seed)
-            trials = Trials(self.session, parameters, self.limit)
+            trials = Trials(self.session, parameters, self.allowance, self.limit)
             found, trouble = self._layouts(plan, trials, built, signature)
+            if trouble is not None and (single := trials.in_float32(plan, trouble)) is not None:
+                trials = single
+                found, again = self._layouts(plan, trials, built, signature)
+                trouble = trouble if again is not None else None
             if found is not None:
                 self.findings += left_out(built, numbers)
                 return self._finish(found, trials, signature, numbers)
             assert trouble is not None
             troubles[lib] = trouble
-            if trouble.kind in _LAST:
+            if trouble.kind in LAST:
                 break
         # Lists are but a guess where the file uses a library: what is said of them is no news.
         told = [lib for lib in troubles if lib in self.facts["uses"]] or list(troubles)
@@ -277,15 +238,15 @@ class _Completing:
         )
         if "layouts" in self.said.call:
             choices, every = tuple(self.said.call["layouts"]), True
+        any_rank = "*" in documents.layouts(self.source.documents())
         works: list[Plan] = []
         first: Trouble | None = None
         loose: Plan | None = None
         for layout in dict.fromkeys(choices):
-            tried_plan = self._masked_if_needed(plan, signature, layout)
-            masked = tried_plan.call.mask is not None
-            found, trouble = trials.returns(tried_plan, layout, masked=masked)
-            if trouble is not None and trouble.step == "call" and layout == choices[0]:
-                found, trouble = self._equal(tried_plan, layout, trials, every, trouble)
+            found, trouble = self._returns(plan, signature, layout, trials)
+            stated = any_rank if every else layout == choices[0]
+            if trouble is not None and trouble.step == "call" and stated:
+                found, trouble = self._equal(plan, signature, layout, trials, trouble)
             if found is not None and trouble is None:
                 works.append(found)
                 if not every:
@@ -293,22 +254,58 @@ class _Completing:
             else:
                 first = first or trouble
                 loose = loose or found
-                if trouble is not None and trouble.kind in _LAST:
+                if trouble is not None and trouble.kind in LAST:
                     break
         if works:
             layouts = tuple(w.call.layouts[0] for w in works)
-            return with_call(works[0], layouts=layouts, mask=plan.call.mask), None
+            return self._again(works[0], plan, layouts), None
         if loose is not None and first is not None and first.kind == "shape":
-            return with_call(loose, mask=plan.call.mask), None
+            return self._again(loose, plan, loose.call.layouts), None
         return None, first
 
+    @staticmethod
+    def _again(found: Plan, plan: Plan, layouts: tuple[str, ...]) -> Plan:
+        """What was found, with the mask and the constants as they were before it was tried."""
+        return with_call(found, layouts=layouts, mask=plan.call.mask, constants=plan.call.constants)
+
+    def _returns(
+        self,
+        plan: Plan,
+        signature: Signature,
+        layout: str,
+        trials: Trials,
+        sizes: Sizes = DIFFERENT,
+    ) -> tuple[Plan | None, Trouble | None]:
+        """What comes back in a layout; code that must be given a mask gets None for it, or one
+        that hides nothing."""
+        masked = plan.call.mask is not None
+        if masked or not signature.mask_required:
+            return trials.returns(plan, layout, masked=masked, sizes=sizes)
+        constants = {**plan.call.constants, signature.masks[0]: None}
+        without = with_call(plan, constants=constants)
+        found, trouble = trials.returns(without, layout, sizes=sizes)
+        if found is not None or trouble is None or trouble.kind in LAST:
+            return found, trouble
+        there = with_call(plan, layouts=(layout,))
+        for spec in hiding_nothing(there, signature, self.source, self.said.mask_means):
+            given = with_call(there, mask=spec)
+            found, again = trials.returns(given, layout, sizes=sizes)
+            if found is not None and again is None:
+                return found, None
+        return None, trouble
+
     def _equal(
-        self, plan: Plan, layout: str, trials: Trials, every: bool, trouble: Trouble
+        self,
+        plan: Plan,
+        signature: Signature,
+        layout: str,
+        trials: Trials,
+        trouble: Trouble,
     ) -> tuple[Plan | None, Trouble | None]:
         """A documented layout in which the code runs only where all sizes are equal is kept."""
-        if every or trouble.kind in _LAST:
+        if trouble.kind in LAST:
             return None, trouble
-        found, again = trials.returns(plan, layout, sizes=EQUAL)
+        found, again = self._returns(plan, signature, layout, trials, EQUAL)
         if found is None or again is not None:
             return None, trouble
         where = f" on line {trouble.line}" if trouble.line else ""
@@ -316,33 +313,37 @@ class _Completing:
         self.findings.append(note("sizes-raise", message))
         return found, None
 
-    def _masked_if_needed(self, plan: Plan, signature: Signature, layout: str) -> Plan:
-        """Code that cannot be called without its mask gets None for it in the first calls."""
-        if not signature.mask_required or plan.call.mask is not None:
-            return plan
-        constants = {**plan.call.constants, signature.masks[0]: None}
-        return with_call(plan, constants=constants)
-
     def _finish(
         self, plan: Plan, trials: Trials, signature: Signature, numbers: Numbers
     ) -> Completed:
         parameters = trials.parameters
-        plan = trials.flags(plan, signature.optional_flags)
-        if signature.mask_required:
-            kept = {n: v for n, v in plan.call.constants.items() if n != signature.masks[0]}
-            plan = with_call(plan, constants=kept)
+        plan = self._causal(plan, trials)
         if "mask" not in self.said.call:
             plan, findings = add_mask(plan, signature, self.source, trials, self.said.mask_means)
             self.findings += findings
+        if signature.mask_required and plan.call.mask is not None:
+            plan = with_call(plan, mask=dataclasses.replace(plan.call.mask, required=True))
+        plan = trials.flags(plan, signature.optional_flags)
         if "lengths_may_differ" not in self.said.call:
             plan = self._lengths(plan, trials)
-        plan = _widths(plan, trials)
+        plan = widths(plan, trials)
         call = to_json(plan)["call"] | {"dim": _dim(parameters)}
         if "cache" not in plan.call.returns:
             plan = self.said.over(call, to_json(plan)["intent"] | {"cache_arg": None})
         else:
             plan = self.said.over(call, to_json(plan)["intent"])
         return Completed(plan, parameters, numbers, tuple(self.findings))
+
+    def _causal(self, plan: Plan, trials: Trials) -> Plan:
+        """Code of which nothing says that it is causal, and that is: it is meant to be."""
+        said = {"causal", "mask"} & set(self.said.intent)
+        if plan.intent.causal or said or not self.open:
+            return plan
+        if (why := looks_back(plan, trials)) is None:
+            return plan
+        self.findings.append(note("plan-intent", f"causal: {why}"))
+        intent = dataclasses.replace(plan.intent, causal=True)
+        return dataclasses.replace(plan, intent=intent)
 
     def _lengths(self, plan: Plan, trials: Trials) -> Plan:
         """Whether there may be more keys than queries: tried, where nothing compares positions."""

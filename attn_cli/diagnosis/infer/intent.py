@@ -115,9 +115,9 @@ def read_intent(
         tell("causal", True, why)
     window, cap = settings.get("window"), settings.get("softcap")
     if _count(window) is not None:
-        tell("window", window, f"{window} keys, by the constructor's argument")
+        tell("window", window, f"{window} keys, by its argument")
     if isinstance(cap, float | int) and not isinstance(cap, bool) and cap > 0:
-        tell("softcap", float(cap), f"{cap:g}, by the constructor's argument")
+        tell("softcap", float(cap), f"{cap:g}, by its argument")
     if (rope := _rope(source, settings, name)) is not None:
         tell("rope", rope, f"{rope['layout']}, base {rope['base']:g}, by the names in the code")
     if _alibi(source, name):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from attn_cli.diagnosis.infer import documents
-from attn_cli.diagnosis.infer.source import Source, unpacked
+from attn_cli.diagnosis.infer.source import Source, flattened, unpacked
 from attn_cli.diagnosis.plan import HEADED
 from attn_cli.diagnosis.weights import Tensor
 
@@ -63,6 +63,8 @@ _OTHERS = {
 def _rank(source: Source) -> int | None:
     """The rank that the code is written for: None where it counts axes from the end alone."""
     ranks = [axis + 1 for axis in source.axes() if axis > 0]
+    if not {"view", "reshape", "unflatten"} & source.identifiers():
+        ranks += [axis + 2 for axis in flattened(source)]  # it merges this axis and the next
     for node in source.walk():
         if isinstance(node, ast.Attribute):
             ranks += {"bmm": [3], "baddbmm": [3], "T": [2], "t": [2]}.get(node.attr, [])

@@ -47,12 +47,14 @@ def add_mask(
     if len(signature.masks) > 1:
         others = ", ".join(signature.masks[1:])
         findings.append(note("plan-mask-others", f"{others}: left out, one mask is tried"))
-    axes = _axes(argument, said, plan)
-    kinds = [_kind(a, means, plan) for a in axes]
-    if means == "keep" and _pads_left(plan, source):
-        kinds = ["keep_pad_left" if kind == "keep_pad" else kind for kind in kinds]
-    dtypes = ("float",) if means == "additive" else ("bool", "int", "float")
+    kinds, dtypes = _forms(plan, argument, source, said, means)
     spec, troubles = trials.mask(plan, argument, kinds, dtypes)
+    for layout in reversed(plan.call.layouts if spec is None else ()):
+        there = with_call(plan, layouts=(layout,))
+        if spec := trials.mask(there, argument, *_forms(there, argument, source, said, means))[0]:
+            findings.append(note("plan-mask-layout", f"{argument} runs with {layout} alone"))
+            plan = there
+            break
     by_name = means == "keep" and why == _BY_NAME
     if spec is not None and spec.axes != "BS" and by_name and is_added(source, argument):
         # transformers calls so what is 1 for a token, and what its layers add to the scores.
@@ -74,6 +76,36 @@ def add_mask(
             spec = MaskSpec(argument, spec.kind, "bool")  # it is said to be one
         findings.append(_raises(argument, troubles["bool"]))
     return with_call(plan, mask=spec), findings
+
+
+def hiding_nothing(
+    plan: Plan, signature: Signature, source: Source, said_means: str | None
+) -> list[MaskSpec]:
+    """The forms of the mask that the code must be given, to be tried while nothing is known.
+
+    Raises InputError where neither its name nor its documentation says what it means.
+    """
+    argument = signature.masks[0]
+    said = documents.about_mask(source.documents(), argument)
+    means, _ = _meaning(argument, said, said_means)
+    kinds, dtypes = _forms(plan, argument, source, said, means)
+    return [MaskSpec(argument, kind, dtype, True) for dtype in dtypes for kind in kinds]
+
+
+def _forms(
+    plan: Plan, argument: str, source: Source, said: str, means: str
+) -> tuple[list[str], tuple[str, ...]]:
+    """The kinds and the dtypes to try, best first."""
+    kinds = [_kind(axes, means, plan) for axes in _axes(argument, said, plan)]
+    if means == "keep" and _pads_left(plan, source):
+        kinds = ["keep_pad_left" if kind == "keep_pad" else kind for kind in kinds]
+    if means == "additive":
+        return kinds, ("float",)
+    numbers = re.search(_AS_FLOAT, said) and not re.search(r"(?i)\bbool|\btrue\b", said)
+    return kinds, ("float", "int", "bool") if numbers else ("bool", "int", "float")
+
+
+_AS_FLOAT = r"\bfloat\b(?!\()|\b1\.0\b|\b1\. *="  # so documentation says that a mask has floats
 
 
 def _raises(argument: str, trouble: Trouble) -> Finding:
@@ -99,10 +131,11 @@ def _meaning(argument: str, said: str, option: str | None) -> tuple[str, str]:
     """What the mask's numbers say, and what told it."""
     if option is not None:
         return option, "as you said"
-    if (named := mask_means(argument)) is not None:
-        return named, _BY_NAME
-    if (documented := documents.mask_meaning(said)) is not None:
+    named, documented = mask_means(argument), documents.mask_meaning(said)
+    if documented is not None and (named is None or documented == "additive"):
         return documented, "by its documentation"
+    if named is not None:
+        return named, _BY_NAME
     raise InputError(
         f"does True in {argument} mean may attend, or hidden? The name does not tell",
         hint="say --mask-means keep, hidden or additive (numbers to add)",
@@ -119,10 +152,12 @@ def _axes(argument: str, said: str, plan: Plan) -> list[str]:
     padding = "pad" in argument.lower()
     # A name that says padding is not read as a map of pairs because the code happens to run.
     layered = plan.intent.weights is not None and is_per_item(argument)
+    if documented == "BS":
+        return [documented]
     if padding or (layered and documented not in pairs):
         return pads if "attention" not in argument else [*pads, *pairs]
     if documented is not None and documented in (*pads, *pairs):
-        return [documented, *([] if documented == "BS" else pairs)]
+        return [documented, *pairs]
     return [*pairs, *pads]
 
 

@@ -231,6 +231,7 @@ PROJECTIONS: Table = {
             "qkv_layer",
         ),
         *(
+            "query_key_value",
             "input_projection",
             "to_packed",
             "pack",

@@ -58,10 +58,10 @@ def _mha(tensors: Mapping[str, Tensor]) -> str | None:
 def _matrices(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Path → the tensor, for everything learned that could be a projection."""
     found = {}
-    for tensor in tensors.values():
+    for name, tensor in tensors.items():
         rank_fits = len(tensor.shape) in (2, 3) or tensor.family == "conv"
         if tensor.learned and rank_fits and tensor.family not in _NOT_MATRICES:
-            found[tensor.name.removesuffix(".weight")] = tensor
+            found[name.removesuffix(".weight")] = tensor
     return found
 
 
@@ -130,7 +130,7 @@ def _fused(
     path = single["qkv"]
     tensor = matrices[path]
     output = {"o": single["o"]} if "o" in single else {}
-    if tensor.name == path:  # a parameter of its own, as in nn.MultiheadAttention
+    if path in tensors:  # a parameter of its own, as in nn.MultiheadAttention
         wide_in = tensor.shape[0] < tensor.shape[1]
         if wide_in:
             return WeightsSpec("fused_conv1d", {"qkv": path, **output})
@@ -151,7 +151,7 @@ def _separate(
 ) -> WeightsSpec:
     names = {role: single[role] for role in ("q", "k", "v", "o") if role in single}
     raw = [matrices[names[role]] for role in "qkv"]
-    if any(tensor.name != names[role] for role, tensor in zip("qkv", raw, strict=True)):
+    if any(names[role] not in tensors for role in "qkv"):
         return WeightsSpec("separate", names)
     biases = _biases(tensors, names)
     if len(raw[0].shape) == 3:
@@ -176,10 +176,16 @@ def _biases(tensors: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str
 
 def _ask(matrices: Mapping[str, Tensor], known: Mapping[str, str]) -> InputError:
     unknown = [path for path in matrices if path not in known.values()]
-    shown = ", ".join(unknown[:8]) or "nothing more"
-    example = ",".join(f"{path}={role}" for path, role in zip(unknown, "qkvo", strict=False))
     missing = [role for role in "qkv" if role not in known]
+    wanted = f"which matrix is {', '.join(missing)}? "
+    if not unknown:
+        return InputError(
+            f"{wanted}The code has {', '.join(matrices)}, and no other",
+            hint="a matrix that does two things is not known to attn; say --plan",
+        )
+    roles = ["qkv"] if len(unknown) == 1 and len(missing) == 3 else [*missing, "o"]
+    example = ",".join(f"{path}={role}" for path, role in zip(unknown, roles, strict=False))
     return InputError(
-        f"which matrix is {', '.join(missing)}? The names do not tell: {shown}",
+        f"{wanted}The names do not tell: {', '.join(unknown[:8])}",
         hint=f'say --map "{example}", whichever is which',
     )

@@ -53,7 +53,9 @@ def read_signature(
     for p in usable:
         role, name = roles.get(p["name"]), p["name"]
         if role in ("heads", "kv_heads"):
-            if p["required"]:
+            default = p["default"]
+            other = role == "heads" and isinstance(default, int) and heads not in (None, default)
+            if p["required"] or other:
                 constants[name] = (heads or 4) if role == "heads" else max(1, (heads or 4) // 2)
             skipped = True
         elif role is None or role in ("mask", "bias", "cache", "flag", "causal"):

@@ -130,6 +130,16 @@ def _whole(node: ast.expr) -> Iterator[int]:
             yield from _whole(part)
 
 
+def flattened(source: Source) -> tuple[int, ...]:
+    """The axes, counted from the front, from which something is flattened: flatten(2)."""
+    calls = [
+        node
+        for node in source.walk()
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "flatten"
+    ]
+    return tuple(axis for call in calls for a in call.args[:1] for axis in _whole(a) if axis > 0)
+
+
 def _is_attribute(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+from attn_cli.diagnosis.allowance import TRIALS, Allowance, TimeUp
 from attn_cli.diagnosis.answers import observe
 from attn_cli.diagnosis.arguments import call_of
 from attn_cli.diagnosis.asking import Sizes, draw_question
@@ -19,6 +20,8 @@ from attn_cli.diagnosis.question import Question
 from attn_cli.diagnosis.subject import argument_matrices, init_json
 from attn_cli.errors import AttnError
 
+# What a second call would meet again, each time at the cost of a new process.
+LAST = ("time", "died", "exit")
 # All different, so that a shape tells its axes.
 BATCH, QUERIES, KEYS, HEADS, WIDTH = 2, 5, 7, 3, 8
 DIFFERENT = Sizes(BATCH, QUERIES, None, HEADS, WIDTH)
@@ -32,19 +35,30 @@ class Trials:
 
     session: Session
     parameters: Parameters
+    allowance: Allowance
     limit: float = LIMIT
+    dtype: str = "float64"
 
     def call(self, plan: Plan, question: Question) -> dict[str, Any]:
-        """What came back, as the worker says it; or {"trouble"}."""
+        """What came back, as the worker says it; or {"trouble"}. Raises TimeUp."""
+        if self.allowance.over(TRIALS):
+            raise TimeUp
         matrices = argument_matrices(plan, self.parameters)
         request = {
             "op": "call",
-            "calls": [call_of(plan, question, dtype="float64", weights=matrices)],
+            "calls": [call_of(plan, question, dtype=self.dtype, weights=matrices)],
             "lib": plan.call.lib,
-            "dtype": "float64",
+            "dtype": self.dtype,
             "init": init_json(plan),
         }
         return self.session.ask(request, limit=self.limit)
+
+    def in_float32(self, plan: Plan, trouble: Trouble) -> Self | None:
+        """The same in float32, where that may help: code may take no other precision."""
+        raised = trouble.step == "call" and trouble.kind not in LAST
+        if not raised or plan.call.lib == "list" or self.dtype == "float32":
+            return None
+        return dataclasses.replace(self, dtype="float32")
 
     def question(
         self,

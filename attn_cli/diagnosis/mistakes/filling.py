@@ -83,7 +83,10 @@ def _added(value: float) -> Spoil:
 def _too_small(setting: Setting) -> Iterator[Variant]:
     own = [-abs(value) for value in setting.constants if abs(value) <= 5000]
     own += [value for value in setting.constants if 0 < value < 1.5]
+    cap = setting.plan.intent.softcap
     for value in dict.fromkeys((*SMALL, *own)):
+        if cap is not None and value == -cap:
+            continue  # a hidden score that was capped: a mistake of its own
         yield from _in_each(_filled(value), f"filled with {value:g}")(setting)
         if value < -1:  # −1 is the mask added as it is
             yield from _in_each(_added(value), f"{value:g} is added")(setting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -12,6 +13,10 @@ from attn_cli.diagnosis.formula.work import Setting, Step, Work
 from attn_cli.diagnosis.meaning import offset, own_mask
 from attn_cli.diagnosis.mistakes.base import Mistake, Variant, Variants, one, where
 
+# How source text puts a mask (batch, tokens) on the axis of the queries.
+_QUERY_AXIS = (
+    r"(None|np\.newaxis), *:, *(None|np\.newaxis)|unsqueeze\((-1|3)\)|-1, *1\)|\[\.\.\., *None\]"
+)
 Triangle = Callable[[np.ndarray[tuple[int, ...], np.dtype[np.int64]]], BoolArray]
 
 
@@ -168,6 +173,13 @@ def _on_queries(work: Work) -> None:
     work.passed = None if keep is None else keep.swapaxes(-2, -1)
 
 
+def _shifted(setting: Setting) -> Iterator[Variant]:
+    """A finite number added to whole rows moves no weight: it hides nothing at all."""
+    yield Variant("", {"passed": _on_queries})
+    if re.search(_QUERY_AXIS, setting.source):
+        yield Variant("added to whole rows, which changes nothing", {"passed": _no_passed})
+
+
 def _misplaced(rank: int) -> Step:
     """(batch, keys) as it broadcasts by itself: on (queries, keys), or on (heads, 1, keys)."""
 
@@ -308,7 +320,8 @@ PAD_MASK_ON_QUERIES = Mistake(
     "Rows of padding are hidden, which changes nothing that counts; padded keys stay visible.",
     "mask[:, None, None, :]",
     "rows of padding become uniform or NaN, all others see the padding",
-    where(_padding, one(passed=_on_queries)),
+    where(_padding, _shifted),
+    marks=_QUERY_AXIS,
 )
 MASK_BROADCAST_WRONG_AXIS = Mistake(
     "mask_broadcast_wrong_axis",

@@ -9,6 +9,7 @@ import numpy as np
 from attn_cli.diagnosis.formula import steps as right
 from attn_cli.diagnosis.formula.work import Setting, Step, Work
 from attn_cli.diagnosis.mistakes.base import Mistake, Variant, one, where
+from attn_cli.diagnosis.mistakes.softmax import fills, finite
 
 
 def _keys(work: Work) -> None:
@@ -46,11 +47,12 @@ def _integers(setting: Setting) -> bool:
     return setting.plan.call.lib == "numpy" and not setting.projected
 
 
-def _giving(stage: str) -> dict[str, Step]:
-    """Gives back a stage of the scores where weights are expected."""
+def _giving(stage: str, fill: float | None = None) -> dict[str, Step]:
+    """Gives back a stage of the scores where weights are expected; hidden ones are `fill`."""
+    make = right.STEPS[stage] if fill is None else finite(fill)
 
     def keep(work: Work) -> None:
-        right.STEPS[stage](work)
+        make(work)
         work.returned = work.scores
 
     def late(work: Work) -> None:
@@ -63,6 +65,8 @@ def _scores_back(setting: Setting) -> Iterator[Variant]:
     words = {"hide": "masked scores", "bias": "scores before masking", "scores": "raw scores"}
     for stage, note in words.items():
         yield Variant(note, _giving(stage))
+    for value in fills(setting):
+        yield Variant(f"masked scores, {value:g} where hidden", _giving("hide", value))
 
 
 def _returns_weights(setting: Setting) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from attn_cli.diagnosis.formula import steps as right
 from attn_cli.diagnosis.formula.work import Setting, Step, Work
 from attn_cli.diagnosis.mistakes.base import Mistake, Variant, one, where
+from attn_cli.diagnosis.plan import HEADED
 
 
 def _by(factor: Callable[[Work], float]) -> Step:
@@ -27,6 +28,12 @@ def _unscaled_by_design(setting: Setting) -> bool:
 
 def _model_width(setting: Setting) -> bool:
     return setting.projected or (setting.heads or 1) > 1
+
+
+def _several_heads(setting: Setting) -> bool:
+    if setting.heads is None:
+        return any(layout in HEADED for layout in setting.plan.call.layouts)
+    return setting.heads > 1
 
 
 def _d_model(work: Work) -> int:
@@ -153,7 +160,7 @@ SCALE_BY_NUM_HEADS = Mistake(
     "The number of heads says nothing of how far a product of width d spreads.",
     "divide by math.sqrt(width of a head)",
     "the factor does not change with the width",
-    one(scale=_by(lambda work: _inverse_root(work.heads))),
+    where(_several_heads, one(scale=_by(lambda work: _inverse_root(work.heads)))),
 )
 SCALE_BY_KEY_COUNT = Mistake(
     "scale_by_key_count",

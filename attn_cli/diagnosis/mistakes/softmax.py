@@ -28,7 +28,15 @@ def _over(*axes: int) -> Step:
     return softmax
 
 
-def _finite(value: float) -> Step:
+def fills(setting: Setting) -> tuple[float, ...]:
+    """The finite numbers that code of a setting may hide with: the usual ones, and its own."""
+    if not (setting.hides or setting.own_mask):
+        return ()
+    own = [-abs(value) for value in setting.constants if abs(value) >= 100]
+    return tuple(dict.fromkeys((*FILLS, *own)))
+
+
+def finite(value: float) -> Step:
     """Hides with a number: what is hidden everywhere along an axis is then uniform, not NaN."""
 
     def hide(work: Work) -> None:
@@ -44,12 +52,29 @@ def _with_fills(step: Step, note: str = "") -> Variants:
 
     def variants(setting: Setting) -> Iterator[Variant]:
         yield Variant(note, {"softmax": step})
-        if setting.hides or setting.own_mask:
-            own = [-abs(value) for value in setting.constants if abs(value) >= 100]
-            for value in dict.fromkeys((*FILLS, *own)):
-                yield Variant(note, {"softmax": step, "hide": _finite(value)})
+        for value in fills(setting):
+            yield Variant(note, {"softmax": step, "hide": finite(value)})
 
     return variants
+
+
+def _added(value: float) -> Step:
+    """Hides by adding a number, which leaves the scores in it."""
+
+    def hide(work: Work) -> None:
+        for seen in (work.own, work.passed):
+            if seen is not None:
+                shown = np.broadcast_to(seen, work.scores.shape)
+                work.scores = work.scores + np.where(shown, 0, value).astype(work.scores.dtype)
+
+    return hide
+
+
+def _logs(setting: Setting) -> Iterator[Variant]:
+    """Log-probabilities say what a hidden score is: filled in or added."""
+    yield from _with_fills(_log)(setting)
+    for value in fills(setting):
+        yield Variant("", {"softmax": _log, "hide": _added(value)})
 
 
 def _along(*axes: int, note: str = "") -> Variants:
@@ -69,6 +94,19 @@ def _normaliser(work: Work) -> None:
     work.weights = work.from_code(e / work.arithmetic.total(e)[..., 0])
     if work.weights.shape != work.scores.shape:
         raise ValueError("axes")
+
+
+def _other_row(work: Work) -> None:
+    """Element (i, j) over the sum of row j, in whatever number of axes."""
+    e = np.exp(work.scores - work.scores.max(-1, keepdims=True))
+    work.weights = e / work.arithmetic.total(e)[..., None, :, 0]
+    if work.weights.shape != work.scores.shape:
+        raise ValueError("axes")
+
+
+def _normalisers(setting: Setting) -> Iterator[Variant]:
+    yield Variant("", {"softmax": _normaliser})
+    yield Variant("in every map", {"softmax": _other_row})
 
 
 def _exp_of(array: Array, shifted: bool) -> Array:
@@ -213,7 +251,7 @@ SOFTMAX_WRONG_NORMALISER = Mistake(
     "A vector of row sums broadcasts along the last axis, where the keys are.",
     "sum(axis=-1, keepdims=True)",
     "it fails where there are other numbers of queries and keys",
-    one(softmax=_normaliser),
+    _normalisers,
 )
 SOFTMAX_PLUS_ONE = Mistake(
     "softmax_plus_one",
@@ -241,7 +279,7 @@ LOG_SOFTMAX_WEIGHTS = Mistake(
     "They are negative and do not sum to 1.",
     "softmax instead of log_softmax, or exp of it",
     "exp of the weights sums to 1",
-    _with_fills(_log),
+    _logs,
 )
 SOFTMAX_OVERFLOW = Mistake(
     "softmax_overflow",

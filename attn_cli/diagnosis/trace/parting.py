@@ -155,9 +155,13 @@ def _among_given(
                 return Place(index, stage, "arrangement", mixed(stage))
     known = {stage for one in done for m in one.matches for stage in _stages_in(m)} | set(given)
     for stage in needed:
-        at = None if stage in known else _instead_of(stage, done[:end], forms)
-        if at is not None:
+        if stage in known:
+            continue
+        if (at := _instead_of(stage, done[:end], forms)) is not None:
             return Place(at, stage, *evidence(done[at], done[:at], forms, stage))
+        if (again := _made_twice(stage, done[:end])) is not None:
+            at, other = again
+            return Place(at, stage, "values", f"they are {STAGE_WORDS[other]} once more")
     return None
 
 
@@ -181,6 +185,20 @@ def _instead_of(stage: str, done: Sequence[Done], forms: Forms) -> int | None:
         return next((index for index in fits if index > begin), None)
     kept = [i for i in fits if not any(one.matches and one.outer for one in done[i : fits[-1]])]
     return kept[0] if kept else None
+
+
+def _made_twice(stage: str, done: Sequence[Done]) -> tuple[int, str] | None:
+    """The second projection that gives what one has given before, and what that is: it stands
+    where `stage` should be, which is q, k or v and has no projection."""
+    made: dict[str, int] = {}
+    for index, one in enumerate(done if stage in ("q", "k", "v") else ()):
+        if one.name not in LAYERS:
+            continue
+        given = [name for name in one.stages if name in ("q", "k", "v")]
+        if len(given) == 1 and given[0] in made:
+            return index, given[0]
+        made |= dict.fromkeys(given, index)
+    return None
 
 
 def _stages_in(match: Match) -> tuple[str, ...]:

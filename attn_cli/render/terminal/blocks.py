@@ -67,7 +67,8 @@ def block_sizes(view: WeightsView) -> str:
     queries, keys = len(view.query_ranges[0]), len(view.key_ranges[0])
     if not view.blocks:
         return ""
-    return f"  a cell is {counted(queries, 'query', 'queries')} × {counted(keys, 'key')}"
+    sample = f", {view.looked_at} of the queries looked at" if view.looked_at else ""
+    return f"  a cell is {counted(queries, 'query', 'queries')} × {counted(keys, 'key')}{sample}"
 
 
 def largest_block(views: Sequence[WeightsView]) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from attn_cli.core.results_impl import (
-    Alternative,
     Behaviour,
     ImplResult,
     Outcome,
@@ -17,8 +16,9 @@ from attn_cli.render.terminal.check_impl_plan import plan_lines
 from attn_cli.render.terminal.code_trace import code_trace, parting_words
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.findings import FINE, findings
+from attn_cli.render.terminal.mistakes import alternatives, labelled, mistake, source_line
 from attn_cli.render.terminal.numbers import ERROR, WARN
-from attn_cli.render.terminal.prose import WIDEST, counted, hanging
+from attn_cli.render.terminal.prose import beside, counted, hanging
 
 MARKS: dict[Status, tuple[str, str]] = {
     "holds": ("✓", FINE),
@@ -33,7 +33,6 @@ OUTCOMES: dict[Outcome, str] = {  # in the order in which they are said
     "agrees": "agree",
     "not taken": "not taken",
 }
-LABEL = 6  # cells of the words that stand before a mistake's lines
 NAMED = 8  # probes that are named of one outcome
 
 
@@ -49,7 +48,7 @@ def check_impl_screen(result: ImplResult, screen: Screen, *, trace: bool = False
     blocks += [
         list(_mistake(place, result, screen, trace=trace)) for place in range(len(result.mistakes))
     ]
-    blocks.append(list(_alternatives(result.alternatives, screen)))
+    blocks.append(list(alternatives(result.alternatives, screen)))
     if result.verdict == "undecided":
         blocks.append(list(_undecided(result, screen, trace=trace)))
     blocks.append([_verdict(result, screen)])
@@ -67,12 +66,7 @@ def _behaviour(lines: Sequence[Behaviour], screen: Screen) -> Iterator[Text]:
         mark = screen.text(sign, style)
         name = screen.text(line.check.ljust(width + 1), "" if line.status == "fails" else "dim")
         head = Text.assemble(mark, " ", name, " ")
-        yield _beside(head, line.detail, screen)
-
-
-def _beside(head: Text, words: str, screen: Screen) -> Text:
-    """Words behind a head, all their lines below the first one's beginning."""
-    return head.append_text(hanging(screen.text(words), screen, indent=head.cell_len))
+        yield beside(head, line.detail, screen)
 
 
 def _probes(result: ImplResult, screen: Screen) -> Iterator[Text]:
@@ -109,57 +103,23 @@ def _beyond_behaviour(result: ImplResult) -> list[str]:
 
 
 def _mistake(place: int, result: ImplResult, screen: Screen, *, trace: bool) -> Iterator[Text]:
-    """The mistake: its title, its line, why it is one, what shows it, what to write instead."""
+    """The mistake, with the evidence that the one before it has not."""
     found = result.mistakes[place]
-    title = screen.text(f"{screen.sign('✗')} ", ERROR)
-    title.append_text(screen.text(found.title, "bold")).append(f"  {found.code}", "dim")
-    yield hanging(title, screen, indent=2)
-    if found.line is not None:
-        yield _source(found.line, found.source, screen)
-    if found.note:
-        yield _labelled("how", found.note, screen)
-    yield _labelled("why", found.explanation, screen)
     told = result.mistakes[place - 1].evidence if place else ()  # both have what they share
-    evidence = [words for words in found.evidence if words not in told]
+    seen = [words for words in found.evidence if words not in told]
     parting = None if result.trace is None else result.trace.first_parting
     if parting is not None and parting.line == found.line and not trace:
-        evidence.append(f"it {parting_words(parting)}: {parting.detail}")
-    for number, words in enumerate(evidence):
-        yield _labelled("" if number else "seen", words, screen)
-    yield _labelled("fix", found.fix, screen, FINE)
-
-
-def _source(line: int, source: str, screen: Screen) -> Text:
-    """The line of the file that it is on, as it stands there."""
-    number = f"line {line}"
-    label = screen.text(f"  {number}  ", WARN)
-    room = min(screen.width, WIDEST) - label.cell_len
-    code = screen.text(source)
-    if screen.cuts:
-        code = Text(screen.shortened(code.plain, room))
-    return Text.assemble(label, code)
-
-
-def _labelled(label: str, words: str, screen: Screen, style: str = "dim") -> Text:
-    return _beside(screen.text(f"  {label.ljust(LABEL)}", style), words, screen)
-
-
-def _alternatives(others: Sequence[Alternative], screen: Screen) -> Iterator[Text]:
-    """What explains the same numbers, and how to tell which it is."""
-    for other in others:
-        title = screen.text("or ", WARN).append_text(screen.text(other.title))
-        codes = " + ".join([other.code, *other.with_codes])
-        yield hanging(title.append(f"  {codes}", "dim"), screen, indent=2)
-        yield hanging(screen.text(f"  to tell: {other.tell_apart}"), screen, indent=4)
+        seen.append(f"it {parting_words(parting)}: {parting.detail}")
+    yield from mistake(found, seen, screen)
 
 
 def _undecided(result: ImplResult, screen: Screen, *, trace: bool) -> Iterator[Text]:
     """Where it parts from the reference, and how what it gives differs."""
     parting = None if result.trace is None else result.trace.first_parting
     if parting is not None and not trace:
-        yield _source(parting.line, parting.source, screen)
+        yield source_line(parting.line, parting.source, screen)
         words = f"it {parting_words(parting)}: {parting.detail}"
-        yield _labelled("seen", words, screen)
+        yield labelled("seen", words, screen)
     for words in result.signatures:
         yield hanging(screen.text(f"{screen.sign('·')} {words}"), screen, indent=2)
 
@@ -184,6 +144,9 @@ def _because(result: ImplResult) -> str:
         alike = "as the float64 reference, within rounding"
         by = ", by the conventions above" if _beyond_behaviour(result) else ""
         return f": {counted(len(asked), 'probe')} {alike}{by}"
+    if result.verdict == "undecided" and not off:
+        of = f"{result.asked.probes} of {counted(result.asked.of, 'probe')}"
+        return f": {of} were asked, too few for code to be called correct; those agree"
     if result.verdict == "undecided":
         parting = None if result.trace is None else result.trace.first_parting
         where = f"; line {parting.line} parts first" if parting is not None else ""

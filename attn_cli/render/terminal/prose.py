@@ -20,6 +20,11 @@ def hanging(words: Text, screen: Screen, *, indent: int) -> Text:
     return Text("\n" + " " * indent).join(lines)
 
 
+def beside(head: Text, words: str, screen: Screen) -> Text:
+    """Words behind a head, all their lines below the first one's beginning."""
+    return head.append_text(hanging(screen.text(words), screen, indent=head.cell_len))
+
+
 def packed(parts: Sequence[Text], screen: Screen, *, indent: int, first: int = 0) -> Text:
     """Parts with a quiet dot between them, broken into lines between parts where they can be.
 

@@ -14,10 +14,11 @@ from attn_cli.render.terminal.heads import heads
 from attn_cli.render.terminal.names import Names, names
 from attn_cli.render.terminal.rows import rows
 from attn_cli.render.terminal.shapes import shapes
+from attn_cli.render.terminal.spread import spread
 from attn_cli.render.terminal.values import values
 from attn_cli.render.terminal.weights import weights
 
-PARTS = ("shapes", "weights", "rows", "heads", "values", "findings")  # as they stand
+PARTS = ("shapes", "weights", "rows", "heads", "spread", "values", "findings")  # as they stand
 
 
 def run_screen(
@@ -48,6 +49,8 @@ def _part(part: str, result: RunResult, named: Names, *, bits: bool) -> Iterator
         yield from rows(result, named, bits=bits)
     elif part == "heads" and result.rows_total > len(result.heads):
         yield from heads(result, screen, bits=bits)
+    elif part == "spread":
+        yield from spread(result, named, bits=bits)
     elif part == "findings":
         yield from findings(result.findings, result.fine, screen)
     elif part == "values":

@@ -10,6 +10,7 @@ from typing import Literal
 
 from attn_cli.checks.edges import KINDS, OF_ONE_PRECISION
 from attn_cli.checks.edges.case import Case, Subject
+from attn_cli.checks.edges.making import WIDTH
 from attn_cli.checks.edges.subjects import EngineSubject
 from attn_cli.checks.edges.suite import hold, make_cases, meaning
 from attn_cli.core.draws import LARGEST_SEED
@@ -50,17 +51,18 @@ def edges(
     subjects: Sequence[Subject] | None = None,
     notes: Sequence[Finding] = (),
     progress: Progress | None = None,
+    width: int = WIDTH,
 ) -> EdgesResult:
     """Every case that was asked for on every engine, or on `subjects` where they are given.
 
-    `notes` is what there is to say of these. InputError for a precision, kind or case that there
-    is not.
+    `notes` is what there is to say of these, `width` that of a head where a case is about no other.
+    InputError for a precision, kind or case that there is not.
     """
     if options.dtype is not None and options.dtype not in DTYPES:
         raise unknown_name("precision", options.dtype, DTYPES)
     if not 0 <= options.seed <= LARGEST_SEED:
         raise InputError(f"--seed is {options.seed}: expected a number from 0 to {LARGEST_SEED}")
-    cases = _cases(options)
+    cases = _cases(options, width)
     held_by = subjects or [EngineSubject(name) for name in options.engines or OURS]
     outcomes = []
     for case, subject, judgement in _held(cases, held_by, progress):
@@ -91,12 +93,12 @@ def edges_listing(kinds: Sequence[str] = ()) -> Listing:
     return Listing("edge cases", tuple(Entry(case.path, case.asks) for case in cases))
 
 
-def _cases(options: EdgesOptions) -> list[Case]:
+def _cases(options: EdgesOptions, width: int) -> list[Case]:
     """The cases that were asked for; InputError where there are none."""
     if options.case is not None:
-        return [_case(options.case, options)]
+        return [_case(options.case, options, width)]
     kinds = options.kinds or tuple(KINDS)
-    cases = [case for kind in kinds for case in _of_kind(kind, options)]
+    cases = [case for kind in kinds for case in _of_kind(kind, options, width)]
     if not cases:
         raise InputError(
             f"the kinds {', '.join(kinds)} are about one precision each, not {options.dtype}",
@@ -105,11 +107,11 @@ def _cases(options: EdgesOptions) -> list[Case]:
     return cases
 
 
-def _of_kind(kind: str, options: EdgesOptions) -> list[Case]:
-    return make_cases(kind, dtype=options.dtype, seed=options.seed)
+def _of_kind(kind: str, options: EdgesOptions, width: int) -> list[Case]:
+    return make_cases(kind, dtype=options.dtype, seed=options.seed, width=width)
 
 
-def _case(path: str, options: EdgesOptions) -> Case:
+def _case(path: str, options: EdgesOptions, width: int) -> Case:
     """The case called kind/name; InputError names the nearest."""
     if options.kinds:
         raise InputError("--case names one case with its kind: leave --kind out")
@@ -121,7 +123,7 @@ def _case(path: str, options: EdgesOptions) -> Case:
             f"there is no case {path!r}: expected kind/name, and there is no kind {kind!r}",
             hint=f"{meant}{COMMAND} --list shows the kinds",
         )
-    cases = {case.name: case for case in _of_kind(kind, options)}
+    cases = {case.name: case for case in _of_kind(kind, options, width)}
     if not cases:
         raise InputError(
             f"{kind} is about that precision: it has no case in {options.dtype}",

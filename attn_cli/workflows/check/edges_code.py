@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from attn_cli.checks.edges.case import Answer
 from attn_cli.checks.edges.judging import EMPTY, Refused
+from attn_cli.checks.edges.making import WIDTH
 from attn_cli.core.findings import Finding, note
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.core.results_edges import EdgesResult
@@ -18,6 +19,7 @@ from attn_cli.errors import UnsupportedError
 from attn_cli.workflows.check.edges import EdgesOptions, Progress, edges
 
 HALVES = ("float16", "bfloat16")
+NARROWEST = 4  # heads that a case can be made with: values are as wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,20 @@ def edges_of_code(
     Raises what `attn check impl` raises where the code cannot be asked.
     """
     with adapt(target, said, seed=options.seed, limit=limit) as adapted:
-        subject = CodeSubject(InputsSubject(adapted))
-        result = edges(options, subjects=[subject], notes=adapted.findings, progress=progress)
+        code = InputsSubject(adapted)
+        result = edges(
+            options,
+            subjects=[CodeSubject(code)],
+            notes=adapted.findings,
+            progress=progress,
+            width=head_width(code),
+        )
     return replace(result, notes=(*result.notes, *_of_empty_rows(result)))
+
+
+def head_width(code: InputsSubject) -> int:
+    """The width of the heads in the cases: the code's own, so that its scale is theirs."""
+    return code.width if code.width is not None and code.width >= NARROWEST else WIDTH
 
 
 def _of_empty_rows(result: EdgesResult) -> Iterator[Finding]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attn_cli.core.code_trace import CodeTrace
+from attn_cli.core.findings import Finding
 from attn_cli.core.results_impl import (
     Alternative,
+    Asked,
     Behaviour,
     FoundMistake,
     ImplResult,
@@ -17,10 +19,12 @@ from attn_cli.core.results_impl import (
     UnusableImpl,
 )
 from attn_cli.diagnosis.adapting import adapt, adapt_object
+from attn_cli.diagnosis.allowance import INTERVIEW, SECONDS
 from attn_cli.diagnosis.behaviour import behaviour
+from attn_cli.diagnosis.by_design import as_meant
 from attn_cli.diagnosis.conventions import conventions
 from attn_cli.diagnosis.host.session import LIMIT
-from attn_cli.diagnosis.interviewing import answer, source_of
+from attn_cli.diagnosis.interviewing import Interview, answer, source_of
 from attn_cli.diagnosis.plan_json import Said, to_json
 from attn_cli.diagnosis.probes.probe import Seen
 from attn_cli.diagnosis.signatures import signatures
@@ -56,6 +60,7 @@ def check_impl(
     *,
     seed: int = 0,
     limit: float = LIMIT,
+    total: float = SECONDS,
     trace: bool = True,
     lines: Lines | None = None,
 ) -> ImplResult:
@@ -63,15 +68,16 @@ def check_impl(
     function, a class or an object in this one.
 
     What `said` leaves open of the plan is worked out from the code. `limit` is the time in seconds
-    that one question may take. Raises Unusable where the code cannot be imported, found, built or
+    that one question may take, `total` what all of them may: what is not asked for want of time is
+    in `asked` and in a finding. Raises Unusable where the code cannot be imported, found, built or
     called, InputError where something must be said first. `lines` adds to what is said of its
     behaviour.
     """
     if isinstance(target, str):
-        adapted = adapt(target, said, seed=seed, limit=limit)
+        adapted = adapt(target, said, seed=seed, limit=limit, total=total)
     else:
         name = getattr(target, "__qualname__", type(target).__qualname__)
-        adapted = adapt_object(target, said, name=name, seed=seed, limit=limit)
+        adapted = adapt_object(target, said, name=name, seed=seed, limit=limit, total=total)
     with adapted:
         return examine(adapted, seed=seed, trace=trace, lines=lines)
 
@@ -88,6 +94,7 @@ def examine(
     found = behaviour(adapted, judgement.interview)
     more = () if lines is None else lines(adapted)
     code_trace = _trace(adapted, judgement) if trace else None
+    asked = _asked(adapted, judgement.interview)
     return ImplResult(
         name=adapted.name,
         file=adapted.file,
@@ -95,13 +102,34 @@ def examine(
         mistakes=_mistakes(adapted, judgement, code_trace),
         alternatives=tuple(_alternative(group) for group in judgement.alternatives),
         conventions=conventions(judgement, found),
-        plan=to_json(adapted.plan),
+        plan=to_json(as_meant(adapted.plan, judgement.by_design)),
         behaviour=(*found, *more),
         probes=_probes(judgement),
-        findings=adapted.findings,
+        asked=asked,
+        findings=(*adapted.findings, *_cut(asked)),
         trace=code_trace,
         signatures=signatures(judgement.unexplained),
     )
+
+
+def _asked(adapted: Adapted, told: Interview) -> Asked:
+    left_out = tuple(adapted.allowance.left_out)
+    late = told.asked < told.planned and adapted.allowance.over(INTERVIEW)
+    seconds = adapted.allowance.seconds if left_out or late else None
+    return Asked(told.asked, told.planned, left_out, seconds)
+
+
+def _cut(asked: Asked) -> Iterator[Finding]:
+    """What was not asked, and why."""
+    if asked.probes < asked.of:
+        of = f"{asked.probes} of {asked.of} probes were asked"
+        why = "then one ran too long, or ended the process"
+        if asked.seconds is not None:
+            why = f"the time for all calls is {asked.seconds:g} s (--total-time)"
+        yield Finding("probes-left-out", "warning", f"{of}: {why}")
+    if asked.left_out:
+        message = f"not tried for want of time: {', '.join(asked.left_out)}"
+        yield Finding("not-tried", "warning", message)
 
 
 def unusable(error: Unusable) -> UnusableImpl:

@@ -67,7 +67,9 @@ BROKEN: tuple[tuple[str, Any, Any, Any, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("check, right, wrong, call, intent", BROKEN, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    "check, right, wrong, call, intent", BROKEN, ids=[case[0] for case in BROKEN]
+)
 def test_it_holds_for_right_code_and_fails_for_wrong(
     check: str, right: Any, wrong: Any, call: Any, intent: Any
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from attn_cli.core.engine import Ask
 from attn_cli.core.inputs import AttentionInputs
 from attn_cli.diagnosis.adapting import adapt
-from attn_cli.diagnosis.host.session import LocalSession
+from attn_cli.diagnosis.host.session import LIMIT, LocalSession, Session
 from attn_cli.diagnosis.inputs_subject import InputsSubject
 from attn_cli.diagnosis.plan_json import Said
 from attn_cli.diagnosis.saying import say
@@ -20,6 +22,21 @@ from attn_cli.masks.causal import Causal
 from attn_cli.masks.file import Stored
 
 IMPLS = Path(__file__).parent / "impls"
+
+
+class Counting:
+    """A session that remembers what it was asked."""
+
+    def __init__(self, behind: Session) -> None:
+        self.behind = behind
+        self.asked: list[str] = []
+
+    def ask(self, request: dict[str, Any], *, limit: float = LIMIT) -> dict[str, Any]:
+        self.asked.append(request["op"])
+        return self.behind.ask(request, limit=limit)
+
+    def close(self) -> None:
+        self.behind.close()
 
 
 def subject(target: str, said: Said = Said()) -> InputsSubject:
@@ -94,6 +111,35 @@ def test_the_layer_has_its_own_numbers_afterwards() -> None:
     request = {"op": "read", "names": ["W_q.weight"], "init": {"args": [32, 4]}, "dtype": "float64"}
     held = code.code.session.ask(request)["ok"]["W_q.weight"]
     np.testing.assert_array_equal(held, layer.w_q.T)
+
+
+@pytest.mark.parametrize("queries, keys, start", [(5, 9, 4), (5, 9, 0), (1, 6, 5)])
+def test_self_attention_is_asked_of_other_lengths_among_its_own(
+    queries: int, keys: int, start: int
+) -> None:
+    rng = np.random.default_rng(0)
+    q = rng.normal(size=(3, 2, queries, 6))
+    k, v = rng.normal(size=(2, 3, 2, keys, 6))
+    asked = AttentionInputs(q, k, v, mask=Causal(), q_offset=start)
+    code = subject("modules.py:SingleHead", say(init="12, 6"))
+    np.testing.assert_allclose(code.context(asked, "float64"), right(asked), atol=1e-12)
+
+
+def test_queries_that_no_key_follows_see_what_they_should_not() -> None:
+    rng = np.random.default_rng(0)
+    q = rng.normal(size=(1, 1, 9, 6))
+    k, v = rng.normal(size=(2, 1, 1, 5, 6))
+    asked = AttentionInputs(q, k, v, mask=Causal())
+    with pytest.raises(UnsupportedError, match="cannot be given this mask"):
+        subject("modules.py:SingleHead", say(init="12, 6")).context(asked, "float64")
+
+
+def test_heads_of_one_mask_are_asked_together() -> None:
+    code = subject("functions.py:any_rank")
+    session = Counting(code.code.session)
+    counted = InputsSubject(replace(code.code, session=session))
+    counted.context(inputs(4, 8), "float64")
+    assert session.asked == ["call"]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,11 @@ def test_unknown_fields_are_named_wherever_they_are() -> None:
         ('{"call": {"layouts": ["BLX"]}}', "call.layouts is 'BLX': expected names among LD"),
         ('{"call": {"inputs": "q"}}', "call.inputs is 'q': expected a list of names"),
         ('{"call": {"inputs": ["q", "z"]}}', "call.inputs is 'z': expected names among q"),
-        ('{"call": {"dim": 0}}', "call.dim is 0: expected a whole number from 1 on"),
+        ('{"call": {"dim": 0}}', "call.dim is 0: expected a whole number from 1 to 65536"),
+        (
+            '{"intent": {"head_dim": 99999}}',
+            "intent.head_dim is 99999: expected a whole number from 1 to 4096",
+        ),
         ('{"call": {"dim": true}}', "call.dim is True: expected a whole number"),
         ('{"call": {"mask": {"arg": "m"}}}', "call.mask lacks one of arg, kind and dtype"),
         (

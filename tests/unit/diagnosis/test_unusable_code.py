@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from attn_cli.diagnosis.adapting import adapt, adapt_object
 from attn_cli.diagnosis.asking import Sizes, draw_question
+from attn_cli.diagnosis.host.results import tree
 from attn_cli.diagnosis.host.session import ChildSession, LocalSession
 from attn_cli.diagnosis.plan_json import Said, said_of
 from attn_cli.diagnosis.saying import say
@@ -147,6 +152,7 @@ def process() -> Iterator[ChildSession]:
         ("dies", "it ended the process with code 7"),
         ("never_ends", "line 17: it was still running after 1 seconds"),
         ("crashes", "line 23: it ended the process by signal 11"),
+        ("breaks_the_pipe", "it broke the pipe through which attn talks to it"),
     ],
 )
 def test_what_ends_the_process_is_a_report(process: ChildSession, name: str, words: str) -> None:
@@ -156,6 +162,41 @@ def test_what_ends_the_process_is_a_report(process: ChildSession, name: str, wor
     assert caught.value.trouble.step == "call"
     assert words in caught.value.message
     assert ("about to go" in caught.value.printed) == (name == "dies")
+
+
+def test_code_that_forks_answers_once_and_leaves_nothing_behind(process: ChildSession) -> None:
+    process.close()
+    code = adapt(f"{IMPLS}/endless.py:forks", ARRAYS, session=process)
+    question = draw_question(code.plan, code.parameters, Sizes(), name="plain")
+    answers = [code.attend(question) for _ in range(3)]
+    assert [answer.trouble for answer in answers] == [None] * 3
+    assert process.process is not None
+    group = process.process.pid
+    process.close()
+    for _ in range(100):  # the killed ones are gone when the system has noticed
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("a process of the code lives on")
+
+
+def test_an_exception_that_cannot_be_read_is_a_report() -> None:
+    error = refused(f"{IMPLS}/endless.py:raises_what_cannot_be_read", ARRAYS)
+    assert "Unreadable: its message cannot be read: __str__ raises ValueError" in error.message
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda t: t.to_sparse(), "tensor that is sparse (sparse_coo)"),
+        (lambda t: t.to("meta"), "tensor without numbers (device meta)"),
+        (lambda t: t[:1].expand(10**9, 2), "tensor of 2000000000 numbers"),
+    ],
+)
+def test_a_tensor_whose_numbers_cannot_be_taken_is_named(make: Any, words: str) -> None:
+    assert tree(make(torch.ones(2, 2))) == {"t": "other", "type": words}
 
 
 def test_what_is_printed_and_changed_is_told(process: ChildSession) -> None:

@@ -75,7 +75,7 @@ def test_a_mistake_beside_an_open_alignment_is_named_alone() -> None:
 
 def test_a_missing_scale_by_design_is_a_convention_until_somebody_says_otherwise() -> None:
     judgement = judged(verdicts.T5Like, PLAIN)
-    assert (judgement.verdict, judgement.unscaled) == ("correct", True)
+    assert (judgement.verdict, judgement.by_design) == ("correct", "scale_missing")
     assert judged(verdicts.T5Like, PLAIN, scale=1.0).verdict == "correct"
     assert judged(verdicts.T5Like, PLAIN, scale=0.25).verdict != "correct"
 

@@ -151,3 +151,38 @@ def test_file_larger_than_memory_is_refused_before_it_is_read(
 
 def test_a_file_that_ends_in_its_magic(refuse: Refuse) -> None:
     assert refuse("x.npy", b"\x93NUMPY\x01").message == "ends within its header"
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of 64 bytes are as large as to stay in their files."""
+    monkeypatch.setattr(raw, "MAPPED", 64)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_array_stays_in_its_file(put: Put) -> None:
+    x = read(put("x.npy", npy_bytes(X))).arrays["x"]
+    np.testing.assert_array_equal(x, X)
+    assert type(x) is np.ndarray
+    assert isinstance(x.base, np.memmap)
+    assert not x.flags.writeable
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("array", [X.astype(">f8"), np.asfortranarray(X), X > 3, X[0]])
+def test_what_must_be_turned_or_is_small_is_read(put: Put, array: np.ndarray[Any, Any]) -> None:
+    x = read(put("x.npy", npy_bytes(array))).arrays["x"]
+    np.testing.assert_array_equal(x, array)
+    assert not isinstance(x.base, np.memmap)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_array_needs_no_memory(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw, "available_bytes", lambda: 1)
+    assert read(put("x.npy", npy_bytes(X))).arrays["x"].shape == (3, 4)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_file_that_is_cut_off_is_refused(refuse: Refuse) -> None:
+    said = refuse("x.npy", npy_bytes(X)[:-8])
+    assert "claims 96 bytes of numbers, the file holds 88" in said.message

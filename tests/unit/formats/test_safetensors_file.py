@@ -216,3 +216,31 @@ def test_widened_tensors_must_fit_into_memory(
     content = save({"x": torch.zeros(100).to(torch.float8_e5m2)})
     monkeypatch.setattr(raw, "available_bytes", lambda: 399)
     assert "are free" in refuse("x.safetensors", content).message
+
+
+def test_large_tensors_stay_in_the_file_and_those_that_are_widened_do_not(
+    put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw, "MAPPED", 64)
+    tensors = {
+        "a": torch.arange(32.0),
+        "b": torch.arange(32).to(torch.bfloat16),
+        "c": torch.arange(9.0),
+        "d": torch.arange(32, dtype=torch.float16),
+        "e": torch.ones(64, dtype=torch.bool),
+    }
+    arrays = read(put("x.safetensors", save(tensors))).arrays
+    for name, tensor in tensors.items():
+        wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        np.testing.assert_array_equal(arrays[name], wide.numpy(), err_msg=name)
+    stay = {name for name, array in arrays.items() if isinstance(array.base, np.memmap)}
+    assert stay == {"a", "d"}
+
+
+def test_a_tensor_at_an_odd_byte_is_read(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw, "MAPPED", 1)
+    header = {"a": entry("U8", [1], 0, 1), "b": entry("F32", [2], 1, 9)}
+    data = b"\1" + np.array([1.5, -2], "<f4").tobytes()
+    array = read(put("x.safetensors", built(header, data))).arrays["b"]
+    np.testing.assert_array_equal(array, [1.5, -2])
+    assert not isinstance(array.base, np.memmap)

@@ -109,6 +109,6 @@ def test_what_cannot_be_done_is_refused(samples: Path, options: RunOptions, word
 def test_scores_beyond_memory_are_refused_before_they_are_made(
     samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attn_cli.workflows.run.available_bytes", lambda: 100)
+    monkeypatch.setattr("attn_cli.workflows.room.available_bytes", lambda: 100)
     with pytest.raises(AttnError, match="2 × 3 × 3 scores need about"):
         run_file(str(samples / "apple.json"), RunOptions())

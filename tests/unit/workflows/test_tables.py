@@ -10,9 +10,10 @@ import pytest
 
 from attn_cli.core.inputs import AttentionInputs, Labels
 from attn_cli.core.results import ROW_NUMBERS, ShownRow
+from attn_cli.core.trace import Trace
 from attn_cli.stats import STATISTICS
 from attn_cli.workflows.selection import select
-from attn_cli.workflows.tables import ROWS_SHOWN, head_rows, listed_rows, row, shown_rows
+from attn_cli.workflows.tables import ROWS_SHOWN, Rows, best_of, head_rows, listed, picked
 from tests.agreement.holding import run
 from tests.agreement.samples import built, drawn, stored
 
@@ -28,11 +29,16 @@ def test_every_statistic_has_its_column() -> None:
     assert set(ROW_NUMBERS) == set(STATISTICS)
 
 
+def records(inputs: AttentionInputs, trace: Trace) -> Rows:
+    assert trace.top is not None
+    return Rows(inputs, trace, best_of(trace.top))
+
+
 def test_a_row_as_a_record() -> None:
     tokens = tuple(tuple(f"{item}{i}" for i in range(5)) for item in "ab")
     inputs = replace(drawn(2, batch=2), labels=Labels(tokens, tokens))
     trace = run("numpy", inputs)
-    record = row(inputs, trace, 1, 0, 3)
+    record = records(inputs, trace).record((1, 0, 3))
     assert (record.batch, record.head, record.query, record.token) == (1, 0, 3, "b3")
     assert {name: record.numbers[name] for name in ROW_NUMBERS} == {
         name: trace.stats[name][1, 0, 3] for name in ROW_NUMBERS
@@ -49,32 +55,30 @@ def test_an_empty_row_and_one_of_nan_look_nowhere() -> None:
     q[0, 0, 2] = np.nan
     inputs = replace(inputs, q=q)
     trace = run("numpy", inputs)
-    empty, lost = row(inputs, trace, 0, 0, 1), row(inputs, trace, 0, 0, 2)
+    rows = records(inputs, trace)
+    empty, lost = rows.record((0, 0, 1)), rows.record((0, 0, 2))
     assert empty.empty
     assert not lost.empty
     assert empty.top == lost.top == ()
     assert empty.to_dict()["visible_keys"] == 0
     assert empty.to_dict()["entropy"] is None
     assert lost.to_dict()["sum"] is None
-    assert row(inputs, trace, 0, 0, 0).token == "0"
+    assert rows.record((0, 0, 0)).token == "0"
 
 
 def test_rows_are_listed_by_item_head_and_query(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = drawn(3, batch=2)
-    trace = run("numpy", inputs)
     selection = select(inputs, items=None, heads=(1,), queries=(0, 4))
-    listed = listed_rows(inputs, trace, selection, every=False)
-    assert [(r.batch, r.head, r.query) for r in listed] == [
-        (0, 1, 0), (0, 1, 4), (1, 1, 0), (1, 1, 4),
-    ]  # fmt: skip
+    assert listed(selection, every=False) == [(0, 1, 0), (0, 1, 4), (1, 1, 0), (1, 1, 4)]
     monkeypatch.setattr("attn_cli.workflows.tables.ROWS_LISTED", 3)
-    assert len(listed_rows(inputs, trace, selection, every=False)) == 3
-    assert len(listed_rows(inputs, trace, selection, every=True)) == 4
+    assert len(listed(selection, every=False)) == 3
+    assert len(listed(selection, every=True)) == 4
 
 
 def shown(inputs: AttentionInputs, *, every: bool = False) -> tuple[ShownRow, ...]:
     selection = select(inputs, items=None, heads=None, queries=None)
-    return shown_rows(inputs, run("numpy", inputs), selection, every=every)
+    trace = run("numpy", inputs)
+    return records(inputs, trace).shown(picked(trace, selection, every=every))
 
 
 def test_a_few_rows_are_all_shown_without_a_reason() -> None:

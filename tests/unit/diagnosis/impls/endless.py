@@ -35,3 +35,26 @@ def counts(q, k, v, calls=[]):
     """Remembers how often it was called, and draws."""
     calls.append(q)
     return v + len(calls) + np.random.rand()
+
+
+def forks(q, k, v):
+    os.fork()
+    return q
+
+
+def breaks_the_pipe(q, k, v):
+    for file in range(3, 16):
+        try:
+            os.write(file, b"\xff" * 64)
+        except OSError:
+            pass
+    return q
+
+
+class Unreadable(Exception):
+    def __str__(self):
+        raise ValueError("no")
+
+
+def raises_what_cannot_be_read(q, k, v):
+    raise Unreadable

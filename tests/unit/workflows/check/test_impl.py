@@ -20,7 +20,7 @@ IMPLS = Path(__file__).parents[2] / "diagnosis" / "impls"
 MISTAKE = {"code", "title", "stage", "line", "source", "note", "explanation", "evidence", "fix"}
 KEYS = {
     "schema", "name", "file", "verdict", "mistakes", "alternatives", "conventions", "plan", "trace",
-    "first_parting", "signatures", "behaviour", "probes", "findings",
+    "first_parting", "signatures", "behaviour", "probes", "asked", "findings",
 }  # fmt: skip
 
 
