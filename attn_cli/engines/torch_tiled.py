@@ -121,7 +121,8 @@ def working_bytes(inputs: AttentionInputs, ask: Ask) -> int:
     size = 8 if ask.dtype == "float64" else 4
     terms = sum(len(statistic.terms) for statistic in ask.stats)
     row = size * (2 * d_v + 5 + terms) + 9 + ask.top * (8 + size)
-    shared = keys * (d_k + d_v + 2) * size + (8 * heads * keys if ask.received else 0)
+    workers = torch.get_num_threads() if ask.device == "cpu" else 1  # each with a head of its own
+    shared = keys * (d_k + d_v + 2) * size * workers + (8 * heads * keys if ask.received else 0)
     return int(
         batch * heads * queries * row
         + shared

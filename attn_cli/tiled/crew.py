@@ -18,9 +18,10 @@ Task = Callable[[int], None]  # told the number of the worker that does it
 
 
 class Crew:
-    """`size` workers, the caller among them; the tasks of a call are dealt out in turn.
+    """`size` workers, the caller among them; the tasks of a call are dealt out to and fro.
 
-    Which worker does a task depends on nothing but its place, so sums come out the same each time.
+    Which worker does a task depends on nothing but its place, so sums come out the same each time;
+    to and fro, because under a causal mask each task takes longer than the one before it.
     """
 
     def __init__(self, size: int) -> None:
@@ -42,10 +43,12 @@ class Crew:
     def _work(
         self, tasks: Sequence[Task], number: int, after: Callable[[], None] | None = None
     ) -> None:
-        """Every `size`-th task; whoever fails or is interrupted stops the others."""
+        """One's own tasks; whoever fails or is interrupted stops the others."""
         try:
             with torch.no_grad():
-                for task in tasks[number :: self.size]:
+                for place, task in enumerate(tasks):
+                    if number != min(place % (2 * self.size), -(place + 1) % (2 * self.size)):
+                        continue
                     if self._stop.is_set():
                         return
                     task(number)

@@ -41,14 +41,25 @@ def is_fast(question: Question, b: int, kv_head: int) -> bool:
 
 
 class FastHead:
-    """What the query heads of one key/value head share: kᵀ with a row of ones (d_k + 1, S)."""
+    """What the query heads of one key/value head share: v, and kᵀ with a row of ones.
 
-    def __init__(self, question: Question, b: int, kv_head: int) -> None:
+    kᵀ lies in pieces (d_k + 1, width): a product reads a piece faster than columns of the whole,
+    whose rows are all on pages of their own.
+    """
+
+    def __init__(self, question: Question, b: int, kv_head: int, width: int) -> None:
+        self.width = width
         k = question.k[b, kv_head]
-        self.k = torch.cat([k.mT, k.new_ones(1, len(k))])
+        pieces = [k[first : first + width] for first in range(0, len(k), width)]
+        self._k = [torch.cat([piece.mT, piece.new_ones(1, len(piece))]) for piece in pieces]
         self.v = question.v[b, kv_head].contiguous()
         terms = question.terms.items()
         self.lines = {name: g if isinstance(g, LinearTerm) else None for name, g in terms}
+
+    def k(self, keys: range) -> Tensor:
+        """kᵀ of a tile, which lies in one piece."""
+        piece, first = self._k[keys.start // self.width], keys.start % self.width
+        return piece if len(keys) == self.width else piece[:, first : first + len(keys)]
 
 
 class FastBlock:
@@ -60,16 +71,18 @@ class FastBlock:
         self.question, self.head, self.scratch, self.where = question, head, scratch, (b, h, rows)
         q = question.q[b, h, rows.start : rows.stop]
         count, d_k = q.shape
-        self.q = q.new_zeros(count, d_k + 1)
+        self.q = scratch.q[:count]
+        self.q[:, d_k] = 0
         torch.mul(q, question.scale * LOG2E, out=self.q[:, :d_k])
-        self.reference = q.new_zeros(count)
+        zeros = q.new_zeros(3 + len(question.terms), count)
+        self.reference, self.total, self.shifted, *expected = zeros.unbind()
+        self.expected = dict(zip(question.terms, expected, strict=True))
         self.high = q.new_full((count,), LOW)  # the maximum so far, relative to the reference
-        self.total, self.shifted = q.new_zeros(count), q.new_zeros(count)
-        self.expected = {name: q.new_zeros(count) for name in question.terms}
-        self.context = q.new_zeros(count, head.v.shape[-1])
+        self.context = scratch.context[:count].zero_()
         self.visible = torch.zeros(count, dtype=torch.int64, device=q.device)
         self.in_full = 0  # keys of full tiles, visible to every row
         self.all_seen = self.settled = False  # every row has seen a key, and has a reference
+        self.begun = False  # a tile has been added
         self.waiting = scratch.waiting(count)
         self.count = 0  # of tiles whose sums wait
         self.lines: dict[str, list[Line]] = {name: [] for name in question.terms}
@@ -78,7 +91,7 @@ class FastBlock:
     def _scores(self, keys: range, seen: Tensor | None) -> Tensor:
         """The scores of a tile relative to the reference, LOW where hidden."""
         x, hidden = self.scratch.tiles(len(self.where[2]), len(keys))
-        torch.mm(self.q, self.head.k[:, keys.start : keys.stop], out=x)
+        torch.mm(self.q, self.head.k(keys), out=x)
         if seen is None:
             return x
         # x is finite, so adding does what filling does, at a tenth of its cost.
@@ -119,15 +132,21 @@ class FastBlock:
         high = torch.maximum(self.high, top)
         delta = torch.where(high > LOW / 2, high, 0)
         x -= delta[:, None]
+        if self.begun:
+            self._rescale(delta)
+        self.begun = True
+        self.reference += delta
+        self.q[:, -1] = -self.reference
+        self.high = high - delta
+        self.waiting.top_of[0].copy_(self.high)
+
+    def _rescale(self, delta: Tensor) -> None:
+        """What has been gathered to a reference that is higher by δ."""
         self.shifted -= delta * self.total
         factor = (-delta.clamp(min=0)).exp2()  # of a row's first key nothing is there to rescale
         for sums in (self.shifted, self.total, *self.expected.values()):
             sums *= factor
         self.context *= factor[:, None]
-        self.reference += delta
-        self.q[:, -1] = -self.reference
-        self.high = high - delta
-        self.waiting.top_of[0].copy_(self.high)
 
     def _add_up(self) -> None:
         """Adds what the last tiles have left; none waits after it."""
@@ -172,7 +191,8 @@ class FastBlock:
         if lines is not None and lines.by_distance and abs(keys.start - queries.start) < EXACT:
             values = self.scratch.by_distance(g, queries, keys)
             return torch.mul(p, values, out=self.scratch.tiles(*p.shape)[0]).sum(-1)
-        return (p * g(self._places(queries)[:, None], self._places(keys))).sum(-1)
+        others: Tensor = g(self._places(queries)[:, None], self._places(keys))
+        return (p * others).sum(-1)
 
     def _places(self, positions: range) -> Tensor:
         """Positions as numbers that multiply weights at once, as long as they are exact."""
@@ -182,25 +202,26 @@ class FastBlock:
 
     def _beneath(self) -> Tensor:
         """How far each maximum lies above its reference; 0 in a row that sees nothing."""
-        return torch.where(self.visible > 0, self.high, 0)
+        return self.high if self.all_seen else torch.where(self.visible > 0, self.high, 0)
 
     def gathered(self) -> Gathered:
-        """What all tiles have left, relative to the maxima and in base e; the block ends with it."""
+        """What all tiles have left, relative to each row's maximum and in base e: the end."""
         self._add_up()
         self.visible += self.in_full
-        above = self._beneath()
-        factor, seen = (-above).exp2(), self.visible > 0
-        shifted = (self.shifted - above * self.total) * factor / LOG2E
+        above, seen = self._beneath(), self.visible > 0
+        factor = above.neg().exp2_()
         total = self.total * factor
+        maximum = (self.reference + above).div_(LOG2E)
         return Gathered(
-            maximum=torch.where(seen, (self.reference + above) / LOG2E, -INF),
+            maximum=maximum if self.all_seen else torch.where(seen, maximum, -INF),
             total=total,
             weight_sum=total,
-            shifted=shifted,
+            shifted=(self.shifted - above * self.total).mul_(factor).div_(LOG2E),
             expected={name: value * factor for name, value in self.expected.items()},
             visible=self.visible,
             seen=seen,
             context=self.context.mul_(factor[:, None]),
+            ordinary=self.all_seen,
         )
 
     def best_powers(self) -> tuple[Tensor, Tensor]:

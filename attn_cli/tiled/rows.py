@@ -19,6 +19,7 @@ class Gathered:
     With p = exp(score − m): `total` = Σ p, `weight_sum` = Σ p as it multiplies v, `shifted` =
     Σ p·(score − m), `expected[name]` = Σ p·g, all (rows,), and `context` = Σ p·v (rows, d_v).
     `visible` counts keys; `seen` says whether any takes part: where none does, m is −inf.
+    `ordinary`: every row sees keys and all numbers are finite.
     """
 
     maximum: Tensor
@@ -29,6 +30,7 @@ class Gathered:
     visible: Tensor
     seen: Tensor
     context: Tensor
+    ordinary: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +80,8 @@ def close(gathered: Gathered, sink: Tensor | None) -> tuple[TiledRows, Tensor]:
     `sink` () is an extra logit in the denominator. A row that sees keys and scores −inf at every
     one is NaN without a sink, as by the formula: only a mask makes a row empty.
     """
+    if gathered.ordinary and sink is None:
+        return _ordinary(gathered)
     seen, maximum = gathered.seen, gathered.maximum
     top = maximum if sink is None else torch.maximum(maximum, sink)
     top = torch.where(top.isneginf(), 0, top)
@@ -98,5 +102,21 @@ def close(gathered: Gathered, sink: Tensor | None) -> tuple[TiledRows, Tensor]:
         expected={name: value * factor for name, value in gathered.expected.items()},
         visible=gathered.visible,
         empty=~seen,
+    )
+    return rows, factor
+
+
+def _ordinary(gathered: Gathered) -> tuple[TiledRows, Tensor]:
+    """`close` without its exceptions, in a third of the steps."""
+    factor, log_total = gathered.total.reciprocal(), gathered.total.log()
+    rows = TiledRows(
+        maximum=gathered.maximum,
+        lse=gathered.maximum + log_total,
+        log_z=log_total,
+        weight_sum=gathered.weight_sum * factor,
+        shifted=gathered.shifted * factor,
+        expected={name: value * factor for name, value in gathered.expected.items()},
+        visible=gathered.visible,
+        empty=~gathered.seen,
     )
     return rows, factor

@@ -59,26 +59,41 @@ class Run:
                 progress(sum(self.done), total)
 
         for b in range(batch):
-            for kv_head in range(self.question.k.shape[1]):
-                head = self._head(b, kv_head)
-                received = self._receivers(keys)
-                self.crew.run(
-                    [
-                        partial(self._task, head, b, h, rows, received)
-                        for h in self._reading(kv_head)
-                        for rows in self._blocks()
-                    ],
-                    tell,
-                )
-                if received is not None and self.made.received is not None:
-                    self.made.received[b, self._reading(kv_head)] = received.sum(0)
+            for several in self._several():
+                self._heads(b, several, keys, tell)
         tell()
         return self.made
+
+    def _several(self) -> list[range]:
+        """The key/value heads in work at a time: one a worker."""
+        count, size = self.question.k.shape[1], self.crew.size
+        return [range(first, min(first + size, count)) for first in range(0, count, size)]
+
+    def _heads(self, b: int, several: range, keys: int, tell: Callable[[], None]) -> None:
+        heads: dict[int, Head] = {}
+
+        def make(kv_head: int, worker: int) -> None:
+            heads[kv_head] = self._head(b, kv_head)
+
+        self.crew.run([partial(make, kv_head) for kv_head in several], lambda: None)
+        received = {kv_head: self._receivers(keys) for kv_head in several}
+        self.crew.run(
+            [
+                partial(self._task, heads[kv_head], b, h, rows, received[kv_head])
+                for kv_head in several
+                for h in self._reading(kv_head)
+                for rows in self._blocks()
+            ],
+            tell,
+        )
+        for kv_head, sums in received.items():
+            if sums is not None and self.made.received is not None:
+                self.made.received[b, self._reading(kv_head)] = sums.sum(0)
 
     def _head(self, b: int, kv_head: int) -> Head:
         asked = self.question
         if is_fast(asked, b, kv_head):
-            return FastHead(asked, b, kv_head)
+            return FastHead(asked, b, kv_head, self.width)
         made = products(asked.q, asked.v[b, kv_head], asked.wide, self.width)
         return CarefulHead(asked, b, kv_head, made)
 
@@ -128,7 +143,8 @@ class Run:
         if isinstance(head, CarefulHead):
             return CarefulBlock(asked, head, b, h, rows)
         if worker not in self.scratch:
-            self.scratch[worker] = Scratch(self.height, self.width, asked.wide, asked.device)
+            size, widths = (self.height, self.width), (asked.q.shape[-1], asked.v.shape[-1])
+            self.scratch[worker] = Scratch(size, *widths, asked.wide, asked.device)
         return FastBlock(asked, head, self.scratch[worker], b, h, rows)
 
     def _tiles(self, b: int, h: int, rows: range) -> Iterator[tuple[range, Tensor | None]]:

@@ -1,4 +1,8 @@
-"""Memory of one worker, used again and again: two tiles, sums of rows, values of terms."""
+"""Memory of one worker, used again and again: tiles, queries, context, sums, values of terms.
+
+An array of a tile's size that is made anew is given back to the system each time, and its pages
+are found anew: that costs as much as a pass over it.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +36,16 @@ class Waiting:
 
 
 class Scratch:
-    """What a worker needs for tiles of at most `height` × `width`."""
+    """What a worker needs for tiles of at most `size` (queries, keys), of q and v so wide."""
 
-    def __init__(self, height: int, width: int, dtype: torch.dtype, device: torch.device) -> None:
-        self._scores = torch.empty(height * width, dtype=dtype, device=device)
-        self._powers = torch.empty_like(self._scores)
+    def __init__(
+        self, size: tuple[int, int], d_k: int, d_v: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        height, width = size
+        self._both = torch.empty(2, height * width, dtype=dtype, device=device)
         self._sums = torch.zeros(4, DEPTH, height, dtype=dtype, device=device)
+        self.q = torch.empty(height, d_k + 1, dtype=dtype, device=device)
+        self.context = torch.empty(height, d_v, dtype=dtype, device=device)
         self.steps = torch.arange(max(height, width), dtype=dtype, device=device)
         self._tiles: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self._waiting: dict[int, Waiting] = {}
@@ -46,15 +54,17 @@ class Scratch:
     def tiles(self, rows: int, keys: int) -> tuple[Tensor, Tensor]:
         """Two tiles (rows, keys), as they were left."""
         if (rows, keys) not in self._tiles:
-            both = (memory[: rows * keys] for memory in (self._scores, self._powers))
-            scores, powers = (part.view(rows, keys) for part in both)
-            self._tiles[rows, keys] = scores, powers
+            scores, powers = self._both[:, : rows * keys].unbind()
+            self._tiles[rows, keys] = scores.view(rows, keys), powers.view(rows, keys)
         return self._tiles[rows, keys]
 
     def waiting(self, rows: int) -> Waiting:
         if rows not in self._waiting:
-            sums = self._sums[:, :, :rows].unbind()
-            self._waiting[rows] = Waiting(*sums, *(part.unbind() for part in sums))
+            top, total, far, shifted = self._sums[:, :, :rows].unbind()
+            self._waiting[rows] = Waiting(
+                top, total, far, shifted,
+                top.unbind(), total.unbind(), far.unbind(), shifted.unbind(),
+            )  # fmt: skip
         return self._waiting[rows]
 
     def by_distance(self, g: Term, queries: range, keys: range) -> Tensor:

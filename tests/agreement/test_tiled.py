@@ -82,9 +82,9 @@ BLOCKS = {1: "float64", 2: "float32", 3: "float16", 4: "bfloat16", 5: "float64",
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_every_mask_in_blocks_of_every_kind_of_size(block: int) -> None:
-    """None of them but 1 divides the 7 queries and keys."""
-    for text in TEXTS:
+def test_every_mask_in_blocks_of_two_kinds_of_size_and_two_precisions(block: int) -> None:
+    """No size but 1 divides the 7 queries and keys; every third mask, dealt out by place."""
+    for text in TEXTS[list(BLOCKS).index(block) % 3 :: 3]:
         assert_agrees(under(text), BLOCKS[block], block)
 
 
