@@ -257,4 +257,4 @@ def test_a_kernel_of_the_gpu_says_that_it_needs_one(
     assert main(["diff", f"numpy-vs-{engine}", "--shape", "1,2,4,8"]) == 2
     said = capsys.readouterr().err
     assert "needs a GPU: it runs on cuda, not on cpu" in said
-    assert "torch, sdpa, sdpa:math, sdpa:flash, mha and flex can" in said
+    assert "torch, sdpa, sdpa:math, sdpa:flash, mha, flex and tiled can" in said

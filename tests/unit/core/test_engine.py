@@ -44,7 +44,7 @@ def test_numpy_has_no_bfloat16() -> None:
     assert error.message == (
         "engine numpy does not compute in bfloat16 (it does in float64, float32, float16)"
     )
-    assert error.hint == "use --engine torch, sdpa, sdpa:math, sdpa:flash, mha or flex"
+    assert error.hint == "use --engine torch, sdpa, sdpa:math, sdpa:flash, mha, flex or tiled"
 
 
 def test_numpy_runs_on_the_cpu_alone() -> None:
@@ -57,9 +57,9 @@ def test_where_no_engine_can_nothing_is_suggested() -> None:
     assert refused("torch", Ask(dtype="float8_e5m2")).hint == ""
 
 
-def test_one_engine_that_can_is_named_alone() -> None:
+def test_only_engines_that_can_are_named() -> None:
     error = refused("numpy", Ask(dtype="bfloat16"), drawn(1, sinks=np.zeros(2)))
-    assert error.hint == "use --engine torch"
+    assert error.hint == "use --engine torch or tiled"
 
 
 @pytest.mark.parametrize("engine", ["sdpa:efficient", "sdpa:cudnn"])

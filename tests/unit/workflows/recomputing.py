@@ -77,9 +77,16 @@ def agree(exact: Number, shown: str | None, digits: int | None, where: str) -> N
 
 
 def times(a: Number, b: Number) -> Number:
-    if isinstance(a, float) or isinstance(b, float):
-        return float(a) * float(b)
-    return a * b
+    if isinstance(a, Fraction) and isinstance(b, Fraction):
+        return a * b
+    return _beside_infinity(a) * _beside_infinity(b)
+
+
+def _beside_infinity(number: Number) -> float:
+    """What counts of a factor beside ±∞ or NaN: its sign. A fraction may be beyond any float."""
+    if isinstance(number, Fraction):
+        return float((number > 0) - (number < 0))
+    return number
 
 
 def total(numbers: Sequence[Number]) -> Number:
