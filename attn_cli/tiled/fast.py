@@ -94,7 +94,7 @@ class FastBlock:
         torch.mm(self.q, self.head.k(keys), out=x)
         if seen is None:
             return x
-        # x is finite, so adding does what filling does, at a tenth of its cost.
+        # x is finite, so adding does what filling does.
         return x.add_(torch.logical_not(seen, out=hidden), alpha=LOW)
 
     def add(self, keys: range, seen: Tensor | None) -> None:

@@ -124,9 +124,10 @@ def _of_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> Encoded:
 
 def read_tokens(source: str) -> list[list[str]]:
     """The rows of a JSON file: a list of tokens, or a list of such lists."""
+    text = read_text(source)  # which names the file itself
     with naming(source):
         try:
-            value: Any = json.loads(read_text(source), object_pairs_hook=unique)
+            value: Any = json.loads(text, object_pairs_hook=unique)
         except (ValueError, RecursionError) as error:
             raise InputError(f"is not valid JSON: {error}") from error
         rows = (
