@@ -46,6 +46,16 @@ class AttentionCall:
         assert tensor is not None
         return tensor.device
 
+    @property
+    def group(self) -> int:
+        """How many query heads share a key/value head."""
+        return 1 if self.k is None else self.facts.heads // self.k.shape[1]
+
+    def positions(self, rows: slice) -> range:
+        """Where query rows lie among the keys; from 0 where they have no common origin."""
+        first = self.facts.q_offset or 0
+        return range(first + rows.start, first + rows.stop)
+
     def last_key(self, rows: slice) -> int:
         """One past the last key that any of these query rows can see by `causal` alone."""
         return min(self.facts.keys, rows.stop) if self.facts.causal else self.facts.keys

@@ -10,6 +10,22 @@ import numpy as np
 from attn_cli.core.statistics import Array, RowSums, Term
 
 
+class Diagonal:
+    """1 at the key `back` positions before the query, and 0 in every tile without one."""
+
+    by_distance = True
+
+    def __init__(self, back: int) -> None:
+        self.back = back
+
+    def __call__(self, q_pos: Any, k_pos: Any) -> Any:
+        return (q_pos - k_pos == self.back) * 1.0
+
+    def linear(self, queries: range, keys: range) -> tuple[int, int, int] | None:
+        first, last = queries.start - self.back, queries.stop - self.back
+        return (0, 0, 0) if keys.stop <= first or last <= keys.start else None
+
+
 class DiagonalWeight:
     """The weight of the key `back` positions before the query.
 
@@ -20,11 +36,8 @@ class DiagonalWeight:
     unit = ""
 
     def __init__(self, name: str, title: str, back: int) -> None:
-        self.name, self.title, self.back = name, title, back
-        self.terms: Mapping[str, Term] = {name: self._on_diagonal}
-
-    def _on_diagonal(self, q_pos: Any, k_pos: Any) -> Any:
-        return (q_pos - k_pos == self.back) * 1.0
+        self.name, self.title = name, title
+        self.terms: Mapping[str, Term] = {name: Diagonal(back)}
 
     def finish(self, rows: RowSums) -> Array:
         there = rows.expected[self.name]

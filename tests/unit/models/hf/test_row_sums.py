@@ -47,7 +47,7 @@ def expected(kept: dict[str, Array]) -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize("at_once", [1, 1 << 18])
+@pytest.mark.parametrize("at_once", [1, 300, 1 << 18])  # one head, two heads, all at once
 @pytest.mark.parametrize("name", NAMES.split())
 def test_row_statistics_are_those_of_the_matrix(
     name: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
