@@ -190,6 +190,9 @@ Stages = Annotated[
 Force = Annotated[
     bool,
     typer.Option(
-        "--force", metavar="", help="Overwrite the files of --save.", rich_help_panel=o.LEAVING
+        "--force",
+        metavar="",
+        help="Overwrite the files of --save and --prometheus.",
+        rich_help_panel=o.LEAVING,
     ),
 ]

@@ -20,7 +20,10 @@ COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_FORM = re.compile(r"\s*(?P<name>[\w-]+)\s*(?P<sign><=|>=|<|>)\s*(?P<number>[^\s<>=]+)\s*")
+_FORM = re.compile(
+    r"\s*(?P<name>[\w-]+)\s*(?P<sign><=|>=|<|>)\s*(?P<number>[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,18 @@ class Met:
 
     condition: HeadCondition
     heads: tuple[HeadFigures, ...]
+    undefined: int = 0  # heads that have no such figure
+
+    @property
+    def unmet(self) -> str:
+        """That no head meets it, and how many were not asked."""
+        without = f" ({self.undefined:,} have no such figure)" if self.undefined else ""
+        return f"no head has {self.condition}{without}"
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "condition": str(self.condition),
+            "undefined": self.undefined,
             "heads": [
                 {
                     "layer": head.layer,
@@ -74,8 +85,8 @@ def head_condition(text: str) -> HeadCondition:
     HeadCondition(name='max_weight', sign='>=', number=0.5)
     """
     found = _FORM.fullmatch(text)
-    number = math.nan if found is None else _number(found["number"])
-    if found is None or math.isnan(number):
+    number = math.inf if found is None else float(found["number"])
+    if found is None or math.isinf(number):
         raise InputError(
             f"the condition {text!r} cannot be read: expected a figure, one of < <= > >=, and a "
             "number",
@@ -86,16 +97,10 @@ def head_condition(text: str) -> HeadCondition:
     return HeadCondition(found["name"], found["sign"], number)
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 def met(condition: HeadCondition, heads: tuple[HeadFigures, ...]) -> Met:
     """Which of the heads meet a condition."""
     holding = [head for head in heads if condition.holds(head)]
     downwards = condition.sign.startswith(">")
     holding.sort(key=lambda head: figure(head, condition.name), reverse=downwards)
-    return Met(condition, tuple(holding))
+    lost = sum(math.isnan(figure(head, condition.name)) for head in heads)
+    return Met(condition, tuple(holding), lost)

@@ -35,10 +35,15 @@ class Answers:
         return alarming or any(met.heads for met in self.met)
 
     @property
+    def watched(self) -> bool:
+        """Whether a condition was set, so that a head without numbers is no head that passes."""
+        return bool(self.met)
+
+    @property
     def fine(self) -> tuple[str, ...]:
         """What was asked for and did not occur."""
         quiet = self.health is not None and not self.health.alarms
-        unmet = (f"no head has {met.condition}" for met in self.met if not met.heads)
+        unmet = (met.unmet for met in self.met if not met.heads)
         return (*(("no alarm",) if quiet else ()), *unmet)
 
     def to_dict(self) -> dict[str, Any]:

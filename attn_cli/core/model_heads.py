@@ -22,8 +22,8 @@ MEANS: Mapping[str, str] = {
     "first_key_weight": "weight on key 0, where attention sinks are",
     "mean_distance": "Σ w·|q − k|, in tokens",
     "nearness": "mean distance ÷ that of a row which looks at its visible keys alike",
-    "previous_weight": "weight on the token before the query",
-    "next_weight": "weight on the token after it (not looked at in models that only see back)",
+    "previous_weight": "weight on the token before the query, of rows that have one",
+    "next_weight": "weight on the token after it, likewise; not in models that only see back",
     "self_weight": "weight on the query's own token",
 }
 OTHERS: Mapping[str, str] = {
@@ -75,6 +75,10 @@ class HeadFigures:
     filled_rows: int
     role: Role | None
     same_as: int | None
+
+    def name(self, *, tower: bool) -> str:
+        """`L3H4`, with its tower before it if that is wanted and there is one."""
+        return f"{self.stack} " * (tower and bool(self.stack)) + f"L{self.layer}H{self.head}"
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -57,7 +57,8 @@ class WayCheck:
     `name` is the check, `way` which of its ways, `words` what was done. `verdict` None: the check
     does not apply, and `why` says the reason; it counts as neither passed nor failed. `share` is
     the largest distance of any stage as a share of its budget, `compared` the number of calls,
-    layers and outputs that were held, `left_out` those that could not be.
+    layers and outputs that were held, `left_out` the paths of those that could not be: the run has
+    them with other axes than the text alone.
     """
 
     name: str
@@ -68,13 +69,14 @@ class WayCheck:
     share: float = 0.0
     max_abs: float = 0.0  # of the model's output
     compared: int = 0
-    left_out: int = 0
+    left_out: tuple[str, ...] = ()
     parting: Parting | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        plain = ("name", "way", "words", "verdict", "why", "compared", "left_out")
+        plain = ("name", "way", "words", "verdict", "why", "compared")
         return {
             **{name: getattr(self, name) for name in plain},
+            "left_out": list(self.left_out),
             "share_of_budget": json_number(self.share),
             "max_abs": json_number(self.max_abs),
             "parting": None if self.parting is None else self.parting.to_dict(),
@@ -94,7 +96,7 @@ def joined(checks: Sequence[WayCheck]) -> WayCheck:
         verdict=worst.verdict,
         share=max(check.share for check in done),
         max_abs=max(check.max_abs for check in done),
-        compared=sum(check.compared for check in done),
-        left_out=sum(check.left_out for check in done),
+        compared=max(check.compared for check in done),
+        left_out=tuple(dict.fromkeys(path for check in done for path in check.left_out)),
         parting=worst.parting,
     )

@@ -181,7 +181,7 @@ def test_conditions_name_the_heads(capsys: pytest.CaptureFixture[str], tiny: lis
     values = [head["value"] for head in first["heads"]]
     assert values == sorted(values)
     (finding,) = [f for f in said["findings"] if f["code"] == "fail-if"]
-    assert finding["message"].startswith("max_weight<2 holds for 4 heads: 0.")
+    assert finding["message"].startswith("max_weight<2 holds for 4 heads: L0H")
     asked(capsys, *tiny, "--fail-if", "max_weight>2", code=0)
 
 

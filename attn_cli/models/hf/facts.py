@@ -1,4 +1,4 @@
-"""Facts of a call: where it is in the model, what kind of layer it is, and what its mask is."""
+"""Facts of a call: where it is in the model, and what kind of layer it is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from attn_cli.core.model_calls import CallPlace, MaskFacts
-from attn_cli.models.hf.call import FILL
+from attn_cli.core.model_calls import CallPlace
 
 _NUMBER = re.compile(r"^(?P<stack>.*?)\.?(?P<list>[^.\d][^.]*)\.(?P<number>\d+)(?:\.|$)")
+# Layers in stages: "encoder.layers.0.blocks.1" (Swin), "stages.2.layers.0", "block.0.1".
+_STAGED = re.compile(
+    r"^(?P<stack>.*?)\.?(?P<list>stages?\.\d+\.[^.]+|[^.\d][^.]*\.\d+\.blocks|[^.\d][^.]*\.\d+)"
+    r"\.(?P<number>\d+)(?:\.|$)"
+)
 _CROSS = re.compile(r"cross|encoder_attn|enc_?dec|multihead_attn", re.IGNORECASE)
 
 
@@ -22,14 +25,18 @@ class Layers:
     """Numbers the layers of every stack as their calls come in."""
 
     seen: Counter[str] = field(default_factory=Counter)
+    staged: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def of(self, place: CallPlace) -> tuple[str, int]:
         """The stack and the layer of a call.
 
-        The number in the path; where layers share the modules of a group, which run again and
-        again, their order.
+        The number in the path; where layers come in stages, or share the modules of a group, which
+        run again and again, their order.
         """
         stack, name, number = in_stack(place.path)
+        if "." in name:
+            numbers = self.staged.setdefault(stack, {})
+            return stack, numbers.setdefault(f"{name}.{number}", len(numbers))
         if "group" not in name:
             return stack, number
         self.seen[stack] += place.piece == 0
@@ -37,8 +44,11 @@ class Layers:
 
 
 def in_stack(path: str) -> tuple[str, str, int]:
-    """The path before a layer's list, the list's name, the number: "model", "layers", 3."""
-    found = _NUMBER.match(path)
+    """The path before a layer's list, the list's name, the number: "model", "layers", 3.
+
+    Of a list within a stage the name has both: "encoder", "layers.0.blocks", 1.
+    """
+    found = _STAGED.match(path) or _NUMBER.match(path)
     if found is None:
         return path.rpartition(".")[0], "", 0
     return found["stack"], found["list"], int(found["number"])
@@ -62,29 +72,3 @@ def layer_type(module: nn.Module | None) -> str | None:
     if isinstance(words, (list, tuple)) and type(number) is int and number < len(words):
         return str(words[number])
     return None
-
-
-@dataclass(slots=True)
-class Masks:
-    """The facts of masks; layers share them, so each tensor is looked at once."""
-
-    seen: dict[int, tuple[Tensor, MaskFacts]] = field(default_factory=dict)
-
-    def of(self, mask: Tensor | None) -> MaskFacts | None:
-        if mask is None:
-            return None
-        if id(mask) not in self.seen:
-            self.seen[id(mask)] = (mask, _mask_facts(mask))  # held, so that no other takes its id
-        return self.seen[id(mask)][1]
-
-
-def _mask_facts(mask: Tensor) -> MaskFacts:
-    boolean = mask.dtype == torch.bool
-    hides = ~mask if boolean else mask <= FILL
-    return MaskFacts(
-        kind="bool" if boolean else "additive",
-        shape=tuple(mask.shape),
-        dtype=str(mask.dtype).removeprefix("torch."),
-        fill=None if boolean else float(mask.min()),
-        hidden=float(hides.float().mean()),
-    )

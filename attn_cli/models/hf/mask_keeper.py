@@ -76,9 +76,9 @@ def _given(call: AttentionCall, mask: Tensor) -> SeenMask:
     facts = call.facts
     return SeenMask(
         kind="bool" if mask.dtype == torch.bool else "additive",
-        array=_four(to_numpy(mask)),
+        array=to_numpy(mask),
         dtype=str(mask.dtype).removeprefix("torch."),
-        shape=tuple(mask.shape),
+        shape=tuple(mask.shape) if facts.mask is None else facts.mask.shape,
         batch=facts.batch,
         queries=facts.queries,
         keys=facts.keys,
@@ -113,13 +113,6 @@ def _without(call: AttentionCall, kind: Kind) -> SeenMask:
         queries=facts.queries,
         keys=facts.keys,
     )
-
-
-def _four(array: NDArray[Any]) -> NDArray[Any]:
-    """(L, S) and (B, L, S) with the axes that they lack."""
-    if array.ndim == 3:
-        return array[:, None]
-    return array.reshape((1,) * (4 - array.ndim) + array.shape)
 
 
 def _narrowest(open_: Tensor) -> Tensor:

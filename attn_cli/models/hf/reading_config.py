@@ -78,4 +78,5 @@ def _check(config: dict[str, Any], options: LoadOptions) -> None:
 
 def _instead(path: Path) -> str:
     names = sorted(each.name for each in path.iterdir())[:6]
-    return f"it holds {listed(names)}" if names else "the folder is empty"
+    there = f"here there is {listed(names)}" if names else "this one is empty"
+    return f"give the folder that holds {CONFIG} and the weights; {there}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,9 @@ from attn_cli.errors import UndecidedError
 from attn_cli.models.hf.arguments import GIVEN, Arguments, read_arguments
 from attn_cli.models.hf.blocks import stages_of
 from attn_cli.models.hf.call import AttentionCall, Edit, Observer
-from attn_cli.models.hf.facts import Layers, Masks, is_cross, layer_type
+from attn_cli.models.hf.facts import Layers, is_cross, layer_type
 from attn_cli.models.hf.function_mode import Watching
+from attn_cli.models.hf.given_masks import GivenMask, GivenMasks
 from attn_cli.models.hf.places import Tracker
 from attn_cli.models.hf.registering import BACKENDS, eager_function, own_functions, registered
 from attn_cli.models.hf.trust import explained
@@ -30,7 +32,7 @@ class Seeing:
         self.model = model
         self.observers, self.edit = observers, edit
         self.tracker = Tracker.of(model)
-        self.layers, self.masks = Layers(), Masks()
+        self.layers, self.masks = Layers(), GivenMasks()
         self.calls: list[CallFacts] = []
         self.others: dict[str, None] = {}  # paths in order
         self.skipped: dict[str, None] = {}
@@ -94,8 +96,10 @@ class Seeing:
         output: Tensor,
     ) -> AttentionCall:
         q, k, v = qkv
+        given = self._given(mask)
+        read = replace(read, position_bias=_added(read.position_bias, given))
         facts = self._facts(
-            module, "interface", backend, q.shape, k.shape, v.shape[-1], mask, read=read
+            module, "interface", backend, q.shape, k.shape, v.shape[-1], given, read=read
         )
         return AttentionCall(
             facts=facts,
@@ -103,7 +107,7 @@ class Seeing:
             q=q,
             k=k,
             v=v,
-            mask=mask,
+            mask=None if given is None else given.mask,
             scaling=read.scaling,
             sinks=read.sinks,
             position_bias=read.position_bias,
@@ -115,12 +119,12 @@ class Seeing:
     def kernel(self, module: nn.Module, call: dict[str, Any], context: Tensor) -> Tensor:
         """A scaled_dot_product_attention of the model's own."""
         q, k, v, mask = call["query"], call["key"], call["value"], call.get("attn_mask")
-        scale = call.get("scale")
+        scale, given = call.get("scale"), self._given(mask)
         read = Arguments(
             scaling=q.shape[-1] ** -0.5 if scale is None else float(scale),
             softcap=None,
             sinks=None,
-            position_bias=None,
+            position_bias=_added(None, given),
             causal=bool(call.get("is_causal")),
             window=None,
             along=(),
@@ -128,7 +132,7 @@ class Seeing:
         self.inside, self.softmax_dtype = True, "kernel"
         try:
             facts = self._facts(
-                module, "sdpa", "sdpa", q.shape, k.shape, v.shape[-1], mask, read=read
+                module, "sdpa", "sdpa", q.shape, k.shape, v.shape[-1], given, read=read
             )
             seen = AttentionCall(
                 facts=facts,
@@ -136,8 +140,9 @@ class Seeing:
                 q=q,
                 k=k,
                 v=v,
-                mask=mask,
+                mask=None if given is None else given.mask,
                 scaling=read.scaling,
+                position_bias=read.position_bias,
                 context=context,
             )
             self._tell(seen)
@@ -182,7 +187,7 @@ class Seeing:
         q: Sequence[int],
         k: Sequence[int],
         d_v: int | None,
-        mask: Tensor | None,
+        mask: GivenMask | None,
         *,
         read: Arguments | None,
     ) -> CallFacts:
@@ -208,7 +213,7 @@ class Seeing:
             d_v=d_v,
             q_offset=None if cross or keys < q[2] else keys - q[2],
             causal=read is not None and read.causal,
-            mask=self.masks.of(mask),
+            mask=None if mask is None else mask.facts,
             window=None if read is None else read.window,
             scaling=None if read is None else read.scaling,
             softcap=None if read is None else read.softcap,
@@ -219,6 +224,9 @@ class Seeing:
         )
         self.calls.append(facts)
         return facts
+
+    def _given(self, mask: Tensor | None) -> GivenMask | None:
+        return None if mask is None else self.masks.of(mask)
 
     def _tell(self, call: AttentionCall) -> None:
         if call.q is not None and not explained(call):
@@ -238,6 +246,16 @@ class Seeing:
         )
         group = call.facts.heads // call.v.shape[1]
         return weights @ call.v.to(weights.dtype).repeat_interleave(group, 1)
+
+
+def _added(bias: Tensor | None, given: GivenMask | None) -> Tensor | None:
+    """The bias of a call and that in its mask; None where nothing is added to any score."""
+    if bias is not None and not bool(bias.any()):
+        bias = None  # T5 gives its cross-attention one of zeros
+    in_mask = None if given is None else given.bias
+    if bias is None or in_mask is None:
+        return in_mask if bias is None else bias
+    return bias + in_mask
 
 
 def _by_name(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:

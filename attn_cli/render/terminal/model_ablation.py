@@ -84,9 +84,8 @@ def _everywhere(ablation: Ablation, screen: Screen) -> str:
     words = f"without it in every layer the output moves by {_share(moved.moved, screen).plain}"
     if moved.where is not None and moved.rows > 1:
         token = screen.token(moved.where.token, LONGEST)
-        several = len({each.item for each in ablation.tokens}) > 1
-        position = f"{moved.where.item}." * several + str(moved.where.position)
-        named = f"{position}:{token}" if token else position
+        named = f"{moved.where.position}:{token}" if token else str(moved.where.position)
+        named += f" in item {moved.where.item}" if moved.where.item else ""
         words += f", {_share(moved.most, screen).plain} at {named}"
     if moved.changed is not None:
         rows = counted(moved.rows, "row")

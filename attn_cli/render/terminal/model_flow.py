@@ -40,12 +40,14 @@ def sensitive_block(flow: Flow, screen: Screen) -> Iterator[Text]:
 
 def token_line(side: str, tokens: Sequence[TokenPlace], screen: Screen) -> Text:
     """The tokens of one side with their positions, the first ones where there are many."""
-    several = len({token.item for token in tokens}) > 1
     line = Text.assemble((f"  {side} ", "dim"), f"{counted(len(tokens), 'token')}: ")
+    item = 0  # a batch item is named where it is another than the first
     for place, token in enumerate(tokens[:TOKENS]):
-        item = f"{token.item}." if several else ""
-        colon = ":" if token.token else ""
-        line.append(" " if place else "").append(f"{item}{token.position}{colon}", "dim")
+        line.append(" " if place else "")
+        if token.item != item:
+            item = token.item
+            line.append(f"in item {item} ", "dim")
+        line.append(f"{token.position}{':' if token.token else ''}", "dim")
         line.append(screen.token(token.token, LONGEST))
     if len(tokens) > TOKENS:
         line.append(f" and {len(tokens) - TOKENS:,} more")

@@ -44,7 +44,9 @@ def _columns(health: Health, screen: Screen) -> list[Column]:
     alarming = {alarm.place for alarm in health.alarms}
     columns = [
         _figure("layer", layers, lambda layer: Text(str(layer.layer))),
-        _figure("of max", layers, lambda layer: percent(layer.mean("median_entropy"), screen)),
+        _figure(
+            "median of max", layers, lambda layer: percent(layer.mean("median_entropy"), screen)
+        ),
         mean("likeness", "likeness", 2),
         mean("cosine", "cosine", 2),
         mean("by chance", "cosine_chance", 2),
@@ -71,7 +73,7 @@ def _alarms(layer: LayerHealth, health: Health) -> Text:
 
 def _told(health: Health) -> Iterator[str]:
     yield (
-        "of max: median over the heads of entropy ÷ ln(visible keys); likeness: mean cosine of two "
+        "median of max: over the heads of entropy ÷ ln(visible keys); likeness: mean cosine of two "
         "heads' rows, as a share of the way from chance (each row's weights dealt out at random "
         "over the keys it sees) to equal"
     )

@@ -18,6 +18,11 @@ KEY = (
     "what rounding does to it; the budget is measured by moving what the model's own modules round"
 )
 
+LEFT_OUT = (
+    "; held: of the calls, layers and outputs those that have the axes of the text alone, --json "
+    "names the others"
+)
+
 
 def way_block(checks: Sequence[WayCheck], screen: Screen) -> Iterator[Text]:
     """What was run, the verdict, how near the budget it came; then what does not apply and why."""
@@ -30,9 +35,10 @@ def way_block(checks: Sequence[WayCheck], screen: Screen) -> Iterator[Text]:
             Column("of budget", [_share(check, screen) for check in done]),
             Column("held", [_held(check, screen) for check in done], "left"),
         ]
+        some_left_out = any(check.left_out for check in done)
         short = [column for column in columns if column.title != "held"]
         yield table([Layout(columns), Layout(columns, 2), Layout(short, 2)], screen)
-        yield hanging(screen.text(KEY, "dim"), screen, indent=2)
+        yield hanging(screen.text(KEY + LEFT_OUT * some_left_out, "dim"), screen, indent=2)
     for check in checks:
         if check.verdict is None:
             line = Text.assemble(("not held", "dim"), f"  {check.name}: {check.words}  ")
@@ -61,5 +67,5 @@ def _share(check: WayCheck, screen: Screen) -> Text:
 
 
 def _held(check: WayCheck, screen: Screen) -> Text:
-    words = f"{check.compared:,} of {check.compared + check.left_out:,}"
+    words = f"{check.compared:,} of {check.compared + len(check.left_out):,}"
     return screen.text(words, "dim" if not check.left_out else "")

@@ -81,7 +81,10 @@ def _without(
 
 
 def _rows(taken: Taken) -> tuple[BoolArray, Labels | None]:
-    """The rows of the output that are compared, and their names: no padding, no token taken."""
+    """The rows of the output that are compared, and their names.
+
+    No padding, no token taken, and no item of the batch that has none to be taken.
+    """
     shape = tuple(taken.outputs[taken.output].shape[:-1])
     there = sequences(taken.inputs)
     # Of an encoder-decoder the output is the decoder's, and so it is asked first.
@@ -90,8 +93,11 @@ def _rows(taken: Taken) -> tuple[BoolArray, Labels | None]:
         if shape == (len(there[name]), len(there[name][0])):
             real = real_of(taken.inputs, name)
             gone = taken.marked.marks.get(name)
-            return (real if gone is None else real & ~gone), there[name]
+            rows = real if gone is None else real & ~gone
+            return rows & taken.marked.items()[:, None], there[name]
     rows = np.ones(shape, bool)
+    if len(rows) == taken.inputs.batch:
+        rows[~taken.marked.items()] = False
     if taken.marked.position is not None and len(shape) == 2:
         rows[:, taken.marked.position] = False
     return rows, None

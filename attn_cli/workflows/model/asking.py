@@ -184,8 +184,7 @@ def _condition(each: Met) -> Finding:
     name, first = each.condition.name, each.heads[0]
     several = len({head.stack for head in each.heads}) > 1
     words = ", ".join(
-        f"{head.stack + ' ' if several else ''}{head.layer}.{head.head} ({figure(head, name):.4g})"
-        for head in each.heads[:NAMED]
+        f"{head.name(tower=several)} ({figure(head, name):.4g})" for head in each.heads[:NAMED]
     )
     more = f" and {len(each.heads) - NAMED:,} more" if len(each.heads) > NAMED else ""
     many = "1 head" if len(each.heads) == 1 else f"{len(each.heads):,} heads"

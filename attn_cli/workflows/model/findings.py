@@ -33,12 +33,9 @@ def report_findings(calls: Sequence[CallFigures], checks: Sequence[MaskProbe]) -
 
 
 def named(heads: Sequence[HeadFigures]) -> str:
-    """`3.4, 3.7 and 5 more`: layer and head, with the tower where there are several."""
+    """`L3H4, L3H7 and 5 more`: layer and head, with the tower where there are several."""
     several = len({head.stack for head in heads}) > 1
-    words = [
-        f"{head.stack + ' ' if several and head.stack else ''}{head.layer}.{head.head}"
-        for head in heads[:NAMED]
-    ]
+    words = [head.name(tower=several) for head in heads[:NAMED]]
     more = len(heads) - len(words)
     return ", ".join(words) + (f" and {more:,} more" if more else "")
 
@@ -143,8 +140,9 @@ def fine_words(calls: Sequence[CallFigures], checks: Sequence[MaskProbe]) -> Ite
     heads = [head for call in calls for head in call.heads]
     if heads and all(head.least_sum >= 1 - SINKS for head in heads):
         yield "every row sums to 1"
-    if not any(head.empty_rows or head.filled_rows for head in heads):
+    if heads and not any(head.empty_rows or head.filled_rows for head in heads):
         yield "no empty rows"
     for check in checks:
         if check.verdict != "different":
-            yield f"{check.changed} changed: {check.held:,} rows that do not see it stayed"
+            rows = "1 row that does" if check.held == 1 else f"{check.held:,} rows that do"
+            yield f"{check.changed} changed: {rows} not see it stayed"

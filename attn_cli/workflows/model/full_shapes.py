@@ -37,7 +37,8 @@ def _own(question: Question, step: StageShape) -> StageShape:
     if facts.position_bias:
         words["biased"] = "+ position bias"
     if question.seen:
-        words["masked"] = f"seen at the softmax, {step.formula}"
+        hides = "hides nothing" if question.mask.expression == "none" else step.formula
+        words["masked"] = f"seen at the softmax, {hides}"
     return replace(
         step,
         shape=(step.shape[0], heads or facts.heads, *step.shape[2:]),
@@ -61,7 +62,7 @@ def _module(step: ModuleStep, question: Question) -> StageShape:
     facts, shape = question.call.facts, _one(step.made)
     if len(shape) == 4 and shape[1] == 1:  # no head axis yet, or one for all heads
         shape = (shape[0], *shape[2:])
-    over_keys = step.name.lower().startswith(("k", "v"))
+    over_keys = step.name.rpartition(".")[2].lower().startswith(("k", "v"))
     length = "key" if over_keys or facts.queries not in shape else "query"
     axes: tuple[str, ...]
     if len(shape) == 4 and shape[1] in (facts.heads, facts.kv_heads):

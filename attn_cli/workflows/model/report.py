@@ -179,7 +179,7 @@ def _report(
         provenance=provenance(watched.loaded.dtype, str(watched.loaded.device)),
         transformers=str(sys.modules["transformers"].__version__),
         narrowed=options.layers is not None or options.heads is not None,
-        fine=(*fine_words(figures, checks), *found.fine),
+        fine=(*fine_words(() if views else figures, checks), *found.fine),
         views=views,
         saved=saved,
         answers=found,

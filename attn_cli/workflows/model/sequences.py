@@ -63,6 +63,13 @@ class Marked:
     marks: Mapping[Name, BoolArray]
     position: int | None = None
 
+    def items(self) -> BoolArray:
+        """(B,): the items of the batch that have a marked token."""
+        having = np.full(self.inputs.batch, self.position is not None)
+        for marks in self.marks.values():
+            having |= marks.any(-1)
+        return having
+
     def keys(self, facts: CallFacts) -> BoolArray | None:
         """(B, S): the marked keys of a call, None where it has none of these tokens."""
         if self.position is not None:

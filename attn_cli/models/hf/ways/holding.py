@@ -125,7 +125,7 @@ class Holding:
             share=self.share,
             max_abs=self.max_abs,
             compared=len(self.compared),
-            left_out=len(self.left_out - self.compared),
+            left_out=tuple(sorted(path for _, path in self.left_out - self.compared)),
             parting=None if self.first is None else self._parting(item, seen),
         )
 

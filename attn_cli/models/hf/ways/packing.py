@@ -12,6 +12,7 @@ from torch import Tensor
 from attn_cli.core.model_calls import CallPlace
 from attn_cli.core.results_model_ways import WayCheck
 from attn_cli.errors import InputError
+from attn_cli.formats.names import quoted
 from attn_cli.models.hf.blocks import stages_of
 from attn_cli.models.hf.call import FILL, AttentionCall
 from attn_cli.models.hf.inputs import ModelInputs
@@ -36,14 +37,16 @@ def _packed(bench: Bench, text: Text, way: str, words: str) -> WayCheck:
     rows = [text.other, text.ids or (), text.other]
     at = len(text.other)
     inputs = _inputs(bench, rows, masked=way == "document mask")
+    name = bench.loaded.architecture
+    given = "a mask of documents" if way == "document mask" else "positions that restart"
     held = Watched(Holding(text.alone, Spans(Span(at=at, count=text.length))), at)
     try:
         bench.run(held, inputs)  # type: ignore[arg-type]
     except InputError as error:
-        return unfit("packing", way, words, error.message)
+        said = (str(error.__cause__ or error).splitlines() or [""])[0]
+        why = f"{name} cannot be given {given}: it stops with {quoted(said)}"
+        return unfit("packing", way, words, why)
     if not held.parted:
-        name = bench.loaded.architecture
-        given = "the mask" if way == "document mask" else "positions that restart"
         why = f"{name} does not part texts by {given}: each would see the others"
         return unfit("packing", way, words, why)
     return bench.result("packing", way, words, text, held.holding)

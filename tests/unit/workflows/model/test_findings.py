@@ -29,16 +29,16 @@ def layer(
 @pytest.mark.parametrize(
     "changes, code, words",
     [
-        ({"empty_rows": 2}, "empty-row", "2 rows of 1 head see no key: 3.1"),
+        ({"empty_rows": 2}, "empty-row", "2 rows of 1 head see no key: L3H1"),
         ({"filled_rows": 1}, "finite-fill-row", "1 row of 1 head see only keys filled"),
         ({"same_as": 0, "role": "same"}, "same-head", "1 head does what an earlier head"),
-        ({"least_sum": 0.9}, "row-sum", "rows of 1 head do not sum to 1 (least 0.900000): 3.1"),
+        ({"least_sum": 0.9}, "row-sum", "rows of 1 head do not sum to 1 (least 0.900000): L3H1"),
         (
             {"means": {"normalized_entropy": 0.01}},
             "low-entropy",
             "1 head with a normalised entropy",
         ),
-        ({"means": {"sum": float("nan")}}, "nonfinite", "NaN or inf took part in 1 head: 3.1"),
+        ({"means": {"sum": float("nan")}}, "nonfinite", "NaN or inf took part in 1 head: L3H1"),
     ],
 )
 def test_what_is_odd_is_said_with_its_head(changes: dict[str, Any], code: str, words: str) -> None:
@@ -62,6 +62,6 @@ def test_nothing_odd_is_said_as_fine() -> None:
 
 def test_many_heads_are_counted() -> None:
     heads = call(0, 9).heads
-    assert named(heads) == "0.0, 0.1, 0.2, 0.3, 0.4, 0.5 and 3 more"
+    assert named(heads) == "L0H0, L0H1, L0H2, L0H3, L0H4, L0H5 and 3 more"
     towers = [replace(heads[0], stack="encoder"), replace(heads[1], stack="decoder")]
-    assert named(towers) == "encoder 0.0, decoder 0.1"
+    assert named(towers) == "encoder L0H0, decoder L0H1"

@@ -40,7 +40,7 @@ def test_a_right_model_gives_the_same_numbers(name: str, tmp_path: Path) -> None
         assert check.parting is None
         if check.verdict is not None:
             assert check.compared > 0
-            assert check.left_out == 0
+            assert not check.left_out
             assert check.share < 1
 
 
@@ -67,7 +67,7 @@ def test_texts_of_other_lengths_are_held_one_by_one(texts: LoadedModel) -> None:
     rows = [[5, 9, 3, 17, 30, 8], [4, 22, 11]]
     found = checked(texts, "batch", "cache", inputs=inputs_of_ids(texts, rows))
     assert found["batch", "batch"].words == "the 2 items together"
-    assert found["batch", "batch"].compared == 10  # 2 calls, 2 layers, the output, of each text
+    assert found["batch", "batch"].compared == 5  # 2 calls, 2 layers, the output
     assert set(verdicts(found).values()) <= SAME
 
 
