@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 
@@ -29,3 +30,13 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable of the caller's shell changes what a test prints."""
     for name in ("ATTN_DEBUG", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def untraced_flex(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FlexAttention by PyTorch's switch for stepping through it: without TorchDynamo, which traces
+    every call anew and takes thirty times as long as a small attention. For wide sweeps;
+    tests/agreement/test_fused.py holds that the numbers are the same, bit for bit.
+    """
+    flex = importlib.import_module("torch.nn.attention.flex_attention")
+    monkeypatch.setattr(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True, raising=False)

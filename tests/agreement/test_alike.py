@@ -12,6 +12,7 @@ from attn_cli.workflows.diff_engines import diff_reading
 from attn_cli.workflows.diff_options import DiffOptions, engine_sides
 from attn_cli.workflows.library import reading_of
 
+pytestmark = pytest.mark.usefixtures("untraced_flex")
 PAIRS = ("numpy-vs-torch", "torch-vs-sdpa:flash", "torch-vs-flex")
 
 

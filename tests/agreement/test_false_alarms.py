@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.false_alarms import RUNS, count
 from tests.agreement.holding import CPU_DTYPES
+
+pytestmark = pytest.mark.usefixtures("untraced_flex")
 
 
 def test_no_false_alarm_in_hundreds_of_comparisons() -> None:

@@ -79,6 +79,7 @@ def of_sample(name: str) -> Oracle:
     return Oracle(SAMPLES[name]())
 
 
+@pytest.mark.usefixtures("untraced_flex")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("engine, dtype", ON_CPU)
 def test_an_engine_agrees_under_every_mask(engine: str, dtype: str, kind: str) -> None:
@@ -100,6 +101,7 @@ def test_an_engine_agrees_under_every_mask(engine: str, dtype: str, kind: str) -
 
 
 @pytest.mark.parametrize("engine, dtype", ON_CPU)
+@pytest.mark.usefixtures("untraced_flex")
 def test_an_engine_agrees_on_every_sample_it_takes(engine: str, dtype: str) -> None:
     refused = {name for name in SAMPLES if reason(engine, of_sample(name).inputs, dtype)}
     assert refused == REFUSED[engine]
@@ -110,6 +112,21 @@ def test_an_engine_agrees_on_every_sample_it_takes(engine: str, dtype: str) -> N
         trace = shown(engine, oracle.inputs, dtype)
         assert_stages_agree(oracle, trace, dtype)
         assert_right_rows(oracle, trace, dtype)
+
+
+@pytest.mark.parametrize("name", ["everything", "additive_inf"])
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_flex_gives_the_same_bits_traced_and_untraced(
+    dtype: str, name: str, request: pytest.FixtureRequest
+) -> None:
+    inputs = replace(of_sample(name).inputs, sinks=None)
+    traced = shown("flex", inputs, dtype)
+    request.getfixturevalue("untraced_flex")
+    untraced = shown("flex", inputs, dtype)
+    np.testing.assert_array_equal(traced["context"], untraced["context"], strict=True)
+    assert traced.lse is not None
+    assert untraced.lse is not None
+    np.testing.assert_array_equal(traced.lse, untraced.lse, strict=True)
 
 
 def assert_right_rows(oracle: Oracle, trace: Trace, dtype: str) -> None:

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,14 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
             yield node.module
 
 
+@cache
+def imports_of(path: Path) -> frozenset[str]:
+    """The dotted names that a file imports."""
+    return frozenset(imported_names(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def top_level(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {name.split(".")[0] for name in imported_names(tree)}
+    return {name.split(".")[0] for name in imports_of(path)}
 
 
 def test_import_contracts_hold() -> None:
@@ -59,8 +65,7 @@ def test_torch_is_imported_only_where_it_computes(path: Path) -> None:
 
 def test_the_kernel_is_imported_only_where_torch_is() -> None:
     for path in MODULES:
-        names = imported_names(ast.parse(path.read_text(encoding="utf-8")))
-        if any(name.startswith(f"attn_cli.{KERNEL}") for name in names):
+        if any(name.startswith(f"attn_cli.{KERNEL}") for name in imports_of(path)):
             assert may_use_torch(path), path
 
 

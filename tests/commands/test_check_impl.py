@@ -30,7 +30,15 @@ CHECK = ["check", "impl"]
 
 
 @pytest.fixture
-def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of the kinds of boundary cases: the whole suite, most of what a check costs, is asked
+    in tests/unit/workflows/check/test_boundary.py, and here in a process of its own."""
+    kinds = ("one-token", "every-mask", "huge-scores")
+    monkeypatch.setattr("attn_cli.workflows.check.boundary.KINDS", kinds)
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_cases: None) -> str:
     """The file's name, asked in this process: one process more for each test would take long."""
     monkeypatch.setattr("attn_cli.diagnosis.adapting.ChildSession", LocalSession)
     monkeypatch.chdir(tmp_path)
@@ -274,6 +282,7 @@ class Scaled:
         return attend(q * self.factor, k, v)
 
 
+@pytest.mark.usefixtures("few_cases")
 def test_as_a_library_it_takes_functions_classes_and_objects() -> None:
     result = attn_cli.check_impl(attend)
     assert result.verdict == "correct", [mistake.title for mistake in result.mistakes]

@@ -275,7 +275,7 @@ def rxnmapper() -> str:
     return str(Path(spec.origin).parent / "models" / "transformers" / name)
 
 
-def test_atoms_of_a_product_come_from_the_reactants(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rxnmapper_maps_atoms_to_the_reactants(capsys: pytest.CaptureFixture[str]) -> None:
     """Head 5, as RXNMapper's authors found by looking (Schwaller et al. 2021)."""
     reaction = "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F"
     atoms = r"40-54:/[A-Za-z\[]/ -> 1-38:/[A-Za-z\[]/"

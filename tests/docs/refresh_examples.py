@@ -7,6 +7,8 @@ python tests/docs/refresh_examples.py --tests    the line that runs the tests, t
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -38,6 +40,15 @@ class Example:
     def line_to_run(self) -> str:
         """The command less the installation before it: `attn` is found on the PATH here."""
         return self.command.split(" && ")[-1].replace(".venv/bin/", "")
+
+    @property
+    def arguments(self) -> list[str] | None:
+        """What `attn` is called with, where that is all of the line: None where a shell has a part
+        in it, be it a pipe, a file, a second command or a variable."""
+        bare = re.sub(r"""'[^']*'|"[^"$`\\]*\"""", "", self.line_to_run)
+        if not bare.startswith("attn ") or re.search(r"[^\w\s.,:=@/+-]", bare):
+            return None
+        return shlex.split(self.line_to_run)[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +102,17 @@ def _examples(lines: tuple[str, ...]) -> Iterator[Example]:
 
 def run_block(block: Block, folder: Path) -> list[tuple[str, ...]]:
     """What each example prints, stdout and stderr together, one after the other in `folder`."""
-    folder.joinpath("sample_inputs").symlink_to(ROOT / "sample_inputs")
+    link_samples(folder)
     shim = folder / "bin" / "attn"
     shim.parent.mkdir()
     shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m attn_cli "$@"\n', encoding="utf-8")
     shim.chmod(0o755)
     return [_run(example, folder) for example in block.examples]
+
+
+def link_samples(folder: Path) -> None:
+    """Puts sample_inputs/ where the examples look for it."""
+    folder.joinpath("sample_inputs").symlink_to(ROOT / "sample_inputs")
 
 
 def _run(example: Example, folder: Path) -> tuple[str, ...]:
@@ -109,7 +125,12 @@ def _run(example: Example, folder: Path) -> tuple[str, ...]:
         stdin=subprocess.DEVNULL,
         encoding="utf-8",
     )
-    return tuple(line.rstrip() for line in done.stdout.rstrip().splitlines())
+    return lines_of(done.stdout)
+
+
+def lines_of(printed: str) -> tuple[str, ...]:
+    """The lines as they stand on a page."""
+    return tuple(line.rstrip() for line in printed.rstrip().splitlines())
 
 
 def _environment(folder: Path) -> dict[str, str]:

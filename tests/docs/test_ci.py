@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 from tests.docs.refresh_examples import README, ROOT, blocks
 
@@ -31,6 +32,14 @@ def test_development_section_names_every_check() -> None:
     lines = " ".join(development_lines())
     for check in ("ruff check", "ruff format --check", "mypy", "lint-imports"):
         assert check in lines
+
+
+def test_the_tests_of_real_weights_are_named_file_by_file() -> None:
+    (line,) = (line for line in development_lines() if "-m pytest" in line)
+    named = {word for word in shlex.split(line) if word.endswith(".py")}
+    there = [path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
+    skipping = [path for path in there if "--no-deps" in path.read_text(encoding="utf-8")]
+    assert named == {path.relative_to(ROOT).as_posix() for path in skipping}
 
 
 def test_ci_stops_at_the_first_failure() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +16,22 @@ from attn_cli.commands.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "dumping.md"
 BLOCKS = re.findall(r"^## (.+?)$.*?^```(\w+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+Run = Callable[[str, str], None]
 PROGRAMS = {title: (language, code) for title, language, code in BLOCKS}
 
 
-def written(title: str, needs: str, folder: Path) -> None:
-    """Runs the program of one section in `folder`."""
-    pytest.importorskip(needs)
-    language, code = PROGRAMS[title]
-    assert language == "python"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the program of one section, which writes into the test's folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(title: str, needs: str) -> None:
+        pytest.importorskip(needs)
+        language, code = PROGRAMS[title]
+        assert language == "python"
+        exec(code, {"__name__": "__main__"})
+
+    return run
 
 
 def compared(
@@ -49,21 +53,23 @@ def test_every_section_has_its_program() -> None:
     assert set(PROGRAMS) == {"PyTorch", "JAX", "C++", "A Hugging Face model"}
 
 
-def test_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written("PyTorch", "torch", tmp_path)
+def test_pytorch(written: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written("PyTorch", "torch")
     file = tmp_path / "torch.safetensors"
     stages = compared(file, file, capsys)
     assert list(stages) == ["q", "k", "v", "scores", "scaled", "masked", "weights", "context"]
 
 
-def test_jax(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written("JAX", "jax", tmp_path)
+def test_jax(written: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written("JAX", "jax")
     file = tmp_path / "jax.npz"
     assert len(compared(file, file, capsys, "--causal")) == 8
 
 
-def test_a_hugging_face_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written("A Hugging Face model", "transformers", tmp_path)
+def test_a_hugging_face_model(
+    written: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written("A Hugging Face model", "transformers")
     files = sorted(tmp_path.glob("layer*.safetensors"))
     assert [file.stem for file in files] == ["layer0", "layer1"]
     assert len(compared(files[0], files[0], capsys)) == 8

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.refresh_examples import PAGES, README, Block, Example, blocks, run_block
+from attn_cli.commands.main import main
+from tests.docs.refresh_examples import (
+    PAGES,
+    README,
+    Block,
+    Example,
+    blocks,
+    lines_of,
+    link_samples,
+    run_block,
+)
 
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 ATTN_BLOCKS = [
@@ -65,11 +79,37 @@ def first_command(block: Block) -> str:
     return block.examples[0].line_to_run
 
 
+def printed_here(arguments: list[str]) -> tuple[str, ...]:
+    """What attn prints, stdout and stderr together, into a pipe and with nothing to read."""
+    both = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with (
+        contextlib.redirect_stdout(both),
+        contextlib.redirect_stderr(both),
+        pytest.MonkeyPatch.context() as patched,
+        Path(os.devnull).open(encoding="utf-8") as nothing,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")  # a process of its own would go on, too
+        patched.setattr("sys.stdin", nothing)
+        main(arguments)
+    return lines_of(both.buffer.getvalue().decode("utf-8"))
+
+
 @pytest.mark.parametrize("block", ATTN_BLOCKS, ids=first_command)
-def test_example_prints_what_stands_there(block: Block, tmp_path: Path) -> None:
+def test_example_prints_what_stands_there(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a shell where a line needs one; else in this process, which has imported everything."""
     if block.missing:
         pytest.skip(f"needs pip install --no-deps {block.missing.replace('_', '-')}")
-    printed = run_block(block, tmp_path)
+    calls = [example.arguments for example in block.examples]
+    plain = [arguments for arguments in calls if arguments is not None]
+    if len(plain) == len(calls):
+        monkeypatch.chdir(tmp_path)
+        link_samples(tmp_path)
+        printed = [printed_here(arguments) for arguments in plain]
+    else:
+        printed = run_block(block, tmp_path)
     for out, example in zip(printed, block.examples, strict=True):
         if not all_alike(out, example.output, rounding=block.rounding):
             assert list(out) == list(example.output)
@@ -117,6 +157,32 @@ def test_a_block_is_read_as_commands_and_their_output() -> None:
         Example("attn x && attn y", ()),
     )
     assert block.examples[1].line_to_run == "attn y"
+
+
+def test_what_only_a_shell_can_do_is_told_apart() -> None:
+    """A line for attn alone is called in this process: nothing of it may be left to a shell."""
+    for line, arguments in (
+        (
+            "attn run a.json --mask 'causal & sink(1)'",
+            ["run", "a.json", "--mask", "causal & sink(1)"],
+        ),
+        ('attn run a.json --text "a b"', ["run", "a.json", "--text", "a b"]),
+        (".venv/bin/attn --version", ["--version"]),
+    ):
+        assert Example(line, ()).arguments == arguments
+    for line in (
+        "attn run a.json | head",
+        "attn run a.json > b",
+        'attn run "$file"',
+        "attn run *.json",
+        "attn run a.json; echo $?",
+        "attn run $(ls)",
+        "attn run ~/a.json",
+        "NO_COLOR=1 attn run a.json",
+        "python -m attn_cli",
+        "attn run it's.json",
+    ):
+        assert Example(line, ()).arguments is None, line
 
 
 def test_only_the_digits_of_rounding_may_differ() -> None:

@@ -15,6 +15,7 @@ from attn_cli.diagnosis.trace.instrument import BEFORE, NAMED, SAW, instrument
 from attn_cli.diagnosis.trace.watcher import Watcher
 
 _OURS = Path(__file__).parents[2]  # it may lie below the user's folder, and watches itself not
+_LIBRARY = Path(sysconfig.get_path("stdlib"))
 MOST_FILES = 40  # that are watched: the user's own, and those beside it
 
 
@@ -63,11 +64,10 @@ def is_users(name: str, file: str) -> bool:
     """Whether a file is the user's: `file`, or one below its folder that is not installed."""
     if name == file:
         return True
-    folder, library = Path(file).parent, Path(sysconfig.get_paths()["stdlib"])
-    path = Path(name)
+    folder, path = Path(file).parent, Path(name)
     if not path.is_relative_to(folder) or "site-packages" in path.parts:
         return False
-    return not (path.is_relative_to(library) or path.is_relative_to(_OURS))
+    return not (path.is_relative_to(_LIBRARY) or path.is_relative_to(_OURS))
 
 
 def _instrumented(file: str, watcher: Watcher) -> dict[tuple[str, int], CodeType]:
