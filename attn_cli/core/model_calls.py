@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from attn_cli.core.compare import Verdict
 
 How = Literal["interface", "sdpa", "softmax"]
+_TOWER = re.compile(
+    r"(?:^|[._])(?:vision|visual|image|img|video|audio|pixel|qformer|resampler|abstractor|vqmodel"
+    r"|projector|connector)(?=[._]|$)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,6 +31,15 @@ class CallPlace:
     path: str
     turn: int = 0
     piece: int = 0
+
+    @property
+    def tower(self) -> bool:
+        """Whether the module is of a tower beside the text's, by the words of its path.
+
+        >>> CallPlace("model.vision_tower.layers.0.self_attn").tower
+        True
+        """
+        return bool(_TOWER.search(self.path))
 
     def __str__(self) -> str:
         piece = f".{self.piece}" if self.piece else ""

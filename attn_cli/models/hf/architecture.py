@@ -7,8 +7,10 @@ from typing import Any
 from attn_cli.errors import UnsupportedError
 from attn_cli.formats.names import quoted
 from attn_cli.models.hf.extra import transformers
+from attn_cli.models.hf.inputs import PICTURES
 from attn_cli.models.hf.loaded import Kind
 
+SOUNDS = ("input_features", "input_values")
 _AUTO = {
     "CausalLM": "AutoModelForCausalLM",
     "Seq2SeqLM": "AutoModelForSeq2SeqLM",
@@ -57,11 +59,12 @@ def kind_of(model: Any) -> Kind:
 
     takes = inspect.signature(model.forward).parameters
     main = getattr(model, "main_input_name", "input_ids")
-    if main in ("input_features", "input_values") or "input_features" in takes:
+    pictures = any(name in takes for name in PICTURES)
+    if main in SOUNDS or (SOUNDS[0] in takes and not pictures):
         return "speech"
-    if main == "pixel_values" and "input_ids" not in takes:
+    if main in PICTURES and "input_ids" not in takes:
         return "vision"
-    if "pixel_values" in takes and "input_ids" in takes:
+    if pictures and "input_ids" in takes:
         return "image-text"
     if model.config.is_encoder_decoder:
         return "encoder-decoder"

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from attn_cli.core.findings import note
 from attn_cli.errors import InputError, UnsupportedError
-from attn_cli.models.hf.inputs import ModelInputs, inputs_of_ids
+from attn_cli.models.hf.inputs import ModelInputs, inputs_of_ids, with_decoder
 from attn_cli.models.hf.loaded import LoadedModel
+from attn_cli.models.hf.processors import processing
 
 STRIDE = 320  # samples of sound to one position, where the configuration does not say
 MOST = 1 << 20
@@ -28,7 +29,8 @@ def drawn_inputs(loaded: LoadedModel, length: int, seed: int) -> ModelInputs:
         raise InputError(f"cannot draw {length} tokens: expected 1 to {MOST:,}")
     random = torch.Generator().manual_seed(seed)
     if loaded.kind == "vision":
-        return ModelInputs(tensors={"pixel_values": draw_pixels(loaded, random)})
+        made = ModelInputs(tensors={"pixel_values": draw_pixels(loaded, random)})
+        return with_decoder(loaded, made)
     if loaded.kind == "speech":
         return _sound(loaded, length, random)
     rows = [_ids(loaded, length, random)]
@@ -84,8 +86,8 @@ def picture_size(loaded: LoadedModel) -> tuple[int, int, int]:
 
 def _insists(loaded: LoadedModel) -> bool:
     """Whether the forward has no default for its picture."""
-    pixels = inspect.signature(loaded.model.forward).parameters["pixel_values"]
-    return pixels.default is pixels.empty
+    pixels = inspect.signature(loaded.model.forward).parameters.get("pixel_values")
+    return pixels is not None and pixels.default is pixels.empty
 
 
 def plain_pictures(loaded: LoadedModel) -> bool:
@@ -124,15 +126,18 @@ def _beside_picture(
 
 
 def positions_of_picture(loaded: LoadedModel, pixels: Tensor) -> int:
-    """How many positions of the text one picture takes, by the model's own features."""
+    """How many positions of the text one picture takes, by the model's own features.
+
+    InputError where the model does not take these pixels.
+    """
     ask = _features(loaded)
     if ask is None:
         raise UnsupportedError(f"{loaded.architecture} does not say how it reads a picture")
-    with torch.no_grad():
+    with torch.no_grad(), processing(f"{loaded.architecture} does not take this picture"):
         features = ask(pixel_values=pixels)
-    features = getattr(features, "pooler_output", features)
-    features = torch.cat(list(features)) if isinstance(features, (list, tuple)) else features
-    return int(features.numel() // features.shape[-1])
+        features = getattr(features, "pooler_output", features)
+        features = torch.cat(list(features)) if isinstance(features, (list, tuple)) else features
+        return int(features.numel() // features.shape[-1])
 
 
 def _ids(loaded: LoadedModel, length: int, random: torch.Generator) -> list[int]:

@@ -14,6 +14,7 @@ from attn_cli.core.model_calls import CallFacts
 from attn_cli.errors import InputError
 from attn_cli.models.hf.loaded import LoadedModel
 
+PICTURES = ("pixel_values", "flattened_patches", "image_patches", "image_pixel_values")
 Labels = tuple[tuple[str, ...], ...]
 PAD = "·"
 
@@ -36,19 +37,28 @@ class ModelInputs:
 
     @property
     def batch(self) -> int:
-        """How many items there are."""
-        return next(iter(self.tensors.values())).shape[0]
+        """How many items there are: texts, where there are any beside a picture."""
+        first = next(iter(self.tensors.values()))
+        return self.tensors.get("input_ids", first).shape[0]
 
     def labels_of(self, facts: CallFacts) -> tuple[Labels | None, Labels | None]:
         """What the queries and the keys of a call are called; None where that is not known."""
         return self._of_length(facts, facts.queries, facts.q_offset or 0), self._keys(facts)
 
     def only(self, item: int) -> ModelInputs:
-        """One batch item alone, padding included."""
+        """One batch item alone, padding included; what all items share, such as a picture, stays.
+
+        The only item stays as it is: a picture in pieces has a row for each.
+        """
+        if self.batch == 1:
+            return self
         part = slice(item, item + 1)
         return replace(
             self,
-            tensors={name: tensor[part] for name, tensor in self.tensors.items()},
+            tensors={
+                name: tensor[part] if tensor.shape[0] == self.batch else tensor
+                for name, tensor in self.tensors.items()
+            },
             tokens=self.tokens[part],
             decoder_tokens=self.decoder_tokens[part],
             patches=self.patches[part],
@@ -59,16 +69,30 @@ class ModelInputs:
         """The same with some tensors in place of others; labels stay."""
         return replace(self, tensors={**self.tensors, **changed})
 
+    def reads_text(self, facts: CallFacts) -> bool:
+        """Whether a call's queries can be tokens: a tower may be as long as the text by chance."""
+        return not facts.place.tower
+
+    def reads_text_keys(self, facts: CallFacts) -> bool:
+        """The same of its keys, which cross-attention beside a picture takes from the picture."""
+        of_picture = facts.cross and not self.decoder_tokens and "input_ids" in self.tensors
+        return not facts.place.tower and not (of_picture and self._pictured)
+
+    @property
+    def _pictured(self) -> bool:
+        return any(name in self.tensors for name in PICTURES)
+
     def _keys(self, facts: CallFacts) -> Labels | None:
         if facts.cross:
-            sides = (self.tokens, self.patches)
+            sides = (self.tokens if self.reads_text_keys(facts) else (), self.patches)
             return next((s for s in sides if s and len(s[0]) == facts.keys), None)
         return self._of_length(facts, facts.keys, 0)
 
     def _of_length(self, facts: CallFacts, length: int, start: int) -> Labels | None:
         """The sequence that a call is over, by its tower and its length."""
         in_decoder = "decoder" in facts.place.path and bool(self.decoder_tokens)
-        sides = (self.decoder_tokens,) if in_decoder else (self.tokens, self.patches)
+        tokens = self.tokens if self.reads_text(facts) else ()
+        sides = (self.decoder_tokens,) if in_decoder else (tokens, self.patches)
         for side in sides:
             if side and len(side) == facts.batch and len(side[0]) in (length, start + length):
                 return tuple(each[-length:] for each in side)
@@ -94,22 +118,37 @@ def inputs_of_ids(
     ids, mask = _padded(rows, pad, side)
     tensors = {"input_ids": ids, "attention_mask": mask}
     said = labels or tuple(tuple(_label(loaded, i) for i in row) for row in rows)
-    under: Labels = ()
-    if loaded.config.is_encoder_decoder and loaded.takes("decoder_input_ids"):
-        starts = decoder or [[_start(loaded)] for _ in rows]
-        check_ids(loaded, starts)
-        tensors["decoder_input_ids"], decoder_mask = _padded(starts, pad, side)
-        if decoder and loaded.takes("decoder_attention_mask"):
-            tensors["decoder_attention_mask"] = decoder_mask
-        under = decoder_labels or tuple(tuple(_label(loaded, i) for i in row) for row in starts)
-        under = _even(under, _label(loaded, pad), side)
-    tensors = {n: t.to(loaded.device) for n, t in tensors.items() if loaded.takes(n)}
-    return ModelInputs(
-        tensors=tensors,
+    made = ModelInputs(
+        tensors={n: t.to(loaded.device) for n, t in tensors.items() if loaded.takes(n)},
         tokens=_even(said, _label(loaded, pad), side),
-        decoder_tokens=under,
         lengths=tuple(len(row) for row in rows),
     )
+    return with_decoder(loaded, made, decoder=decoder, labels=decoder_labels, side=side)
+
+
+def with_decoder(
+    loaded: LoadedModel,
+    inputs: ModelInputs,
+    *,
+    decoder: Sequence[Sequence[int]] | None = None,
+    labels: Labels | None = None,
+    side: Literal["right", "left"] = "right",
+) -> ModelInputs:
+    """With what the decoder of an encoder-decoder reads: its start token where nothing is given.
+
+    Any other model's inputs stay as they are. InputError as `inputs_of_ids`.
+    """
+    if not (loaded.config.is_encoder_decoder and loaded.takes("decoder_input_ids")):
+        return inputs
+    pad, starts = pad_id(loaded), decoder or [[_start(loaded)]] * inputs.batch
+    check_ids(loaded, starts)
+    ids, mask = _padded(starts, pad, side)
+    tensors = {"decoder_input_ids": ids}
+    if decoder and loaded.takes("decoder_attention_mask"):
+        tensors["decoder_attention_mask"] = mask
+    said = labels or tuple(tuple(_label(loaded, i) for i in row) for row in starts)
+    made = inputs.with_tensors(**{name: each.to(loaded.device) for name, each in tensors.items()})
+    return replace(made, decoder_tokens=_even(said, _label(loaded, pad), side))
 
 
 def check_ids(loaded: LoadedModel, rows: Sequence[Sequence[int]]) -> None:

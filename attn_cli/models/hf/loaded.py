@@ -20,7 +20,8 @@ class LoadedModel:
 
     `source` is the folder or name that was given, `kind` what it takes, `positions` the longest
     text, None where there is no limit. `backend` is the attention that transformers chose:
-    "sdpa" or "eager". `notes` say what was decided while loading.
+    "sdpa" or "eager". `trust_remote_code` holds for its processor, too. `notes` say what was
+    decided while loading.
     """
 
     model: Any
@@ -34,6 +35,7 @@ class LoadedModel:
     backend: str
     positions: int | None
     random: bool
+    trust_remote_code: bool = False
     notes: tuple[Finding, ...] = ()
 
     def takes(self, name: str) -> bool:

@@ -60,6 +60,7 @@ def load(options: LoadOptions) -> LoadedModel:
         backend=backend_of(model),
         positions=_positions(model),
         random=options.random_weights,
+        trust_remote_code=options.trust_remote_code,
         notes=(*notes, *(() if tokenizer is None else tokenizer.notes)),
     )
 

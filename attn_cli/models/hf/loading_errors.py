@@ -14,6 +14,7 @@ from attn_cli.formats.names import printable, quoted
 
 # Behind the last attention, so that what attn says of the model does not depend on them.
 _HEADS = re.compile(r"(^|\.)(pooler|lm_head|classifier|score|cls|predictions|qa_outputs|vocab)")
+LONGEST = 220  # characters of what another package says
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.safetensors.index.json")
 
 
@@ -32,11 +33,11 @@ def refusals(source: str, folder: Path | None) -> Iterator[None]:
         raise
     except (SafetensorError, EOFError, pickle.UnpicklingError) as error:
         raise InputError(
-            f"{name}: a file of weights is damaged: {_first(error)}",
+            f"{name}: a file of weights is damaged: {first_line(error)}",
             hint="fetch it again; attn check shapes names the file",
         ) from error
     except ImportError as error:
-        raise UnsupportedError(f"{name}: the model needs more: {_first(error)}") from error
+        raise UnsupportedError(f"{name}: the model needs more: {first_line(error)}") from error
     except MemoryError as error:
         raise InputError(f"{name}: does not fit in memory", hint="--device-map auto") from error
     except OSError as error:
@@ -48,7 +49,7 @@ def refusals(source: str, folder: Path | None) -> Iterator[None]:
                 hint="read that code, then --trust-remote-code runs it",
             ) from error
         raise InputError(
-            f"{name}: transformers cannot make a model of it: {_first(error)}"
+            f"{name}: transformers cannot make a model of it: {first_line(error)}"
         ) from error
 
 
@@ -79,10 +80,14 @@ def _unreadable(name: str, folder: Path | None, error: OSError) -> AttnError:
             f"{name}: holds no weights (model.safetensors or pytorch_model.bin)",
             hint="--random-weights needs config.json alone",
         )
-    return InputError(f"{name}: cannot be read: {_first(error)}")
+    return InputError(f"{name}: cannot be read: {first_line(error)}")
 
 
-def _first(error: BaseException) -> str:
-    """The first line of what an error says, without what is told to developers."""
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, of a long one its first sentence; else its kind."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return printable(lines[0][:200]) if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    said = f"there is no {lines[0]}" if isinstance(error, KeyError) else lines[0]
+    short = said if len(said) <= LONGEST else said.partition(". ")[0][:LONGEST]
+    return printable(short.rstrip("."))

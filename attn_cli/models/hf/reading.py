@@ -14,10 +14,15 @@ from attn_cli.formats.names import listed, quoted
 from attn_cli.formats.source import naming
 from attn_cli.formats.text_file import decode
 from attn_cli.models.hf.drawing import drawn_inputs
-from attn_cli.models.hf.inputs import ModelInputs, inputs_of_ids
+from attn_cli.models.hf.inputs import ModelInputs, inputs_of_ids, with_decoder
 from attn_cli.models.hf.loaded import LoadedModel
 from attn_cli.models.hf.options import InputOptions
-from attn_cli.models.hf.pictures import with_picture
+from attn_cli.models.hf.pictures import (
+    check_picture,
+    picture_alone,
+    picture_and_texts,
+    picture_beside,
+)
 from attn_cli.models.hf.tokens import Encoded, Tokenizer
 
 LARGEST_FILE = 64 << 20
@@ -36,12 +41,11 @@ def read_inputs(loaded: LoadedModel, options: InputOptions) -> ModelInputs:
     InputError for nothing or more than one thing, text without a tokenizer, tokens that are not in
     the vocabulary, a text longer than the positions, a picture for a model of text.
     """
-    ways = [name for name in _WAYS if getattr(options, name) not in ((), None)]
+    ways = _ways(options)
     if len(ways) > 1:
         raise InputError(f"{' and '.join(_WAYS[way] for way in ways)} say the same: give one")
     if options.image is not None:
-        words = _text(loaded, options) if ways else None
-        return with_picture(loaded, options.image, words)
+        return _picture(loaded, options, options.image)
     if not ways:
         raise InputError(f"the model has no input: give {_expected(loaded)}")
     if ways == ["drawn"]:
@@ -51,25 +55,60 @@ def read_inputs(loaded: LoadedModel, options: InputOptions) -> ModelInputs:
     return _text(loaded, options)
 
 
+def _ways(options: InputOptions) -> list[str]:
+    return [name for name in _WAYS if getattr(options, name) not in ((), None)]
+
+
+def _picture(loaded: LoadedModel, options: InputOptions, source: str) -> ModelInputs:
+    """A picture alone, or beside words: by the model's own processor where they are a text."""
+    if options.drawn is not None:
+        raise InputError(
+            "--image and a drawing say the same: give one",
+            hint="leave --length out, and give --text where the model reads text",
+        )
+    count = len(_rows(loaded, options)) if loaded.kind == "image-text" else len(_ways(options))
+    check_picture(loaded, source, count)
+    if loaded.kind == "vision":
+        return _under(loaded, picture_alone(loaded, source), options)
+    texts = _texts(options)
+    made = picture_and_texts(loaded, source, texts) if texts else None
+    if made is not None:
+        return _under(loaded, made, options)
+    return picture_beside(loaded, source, _text(loaded, options))
+
+
 def _expected(loaded: LoadedModel) -> str:
-    return {"vision": "--image", "speech": "--random-weights a drawing of sound"}.get(
-        loaded.kind, "--text, --tokens or --input-ids"
-    )
+    ways = {
+        "vision": "--image",
+        "image-text": "--text, with --image for a picture",
+        "speech": "--length, which draws a sound",
+    }
+    return ways.get(loaded.kind, "--text, --tokens or --input-ids")
 
 
 def _text(loaded: LoadedModel, options: InputOptions) -> ModelInputs:
     """Text of any way, and the decoder's where there is one."""
     rows = _rows(loaded, options)
-    under = _decoder(loaded, options, len(rows))
     made = inputs_of_ids(
-        loaded,
-        [row.ids for row in rows],
-        labels=tuple(row.labels for row in rows),
-        decoder=None if under is None else [row.ids for row in under],
-        decoder_labels=None if under is None else tuple(row.labels for row in under),
+        loaded, [row.ids for row in rows], labels=tuple(row.labels for row in rows)
     )
+    made = _under(loaded, made, options)
     notes = () if loaded.tokenizer is None or options.input_ids else loaded.tokenizer.notes
     return replace(made, notes=notes)
+
+
+def _under(loaded: LoadedModel, inputs: ModelInputs, options: InputOptions) -> ModelInputs:
+    """With the decoder's text, or its start token; as it is where there is no decoder."""
+    rows = _decoder(loaded, options, inputs.batch)
+    if rows is None:
+        return with_decoder(loaded, inputs)
+    labels = tuple(row.labels for row in rows)
+    return with_decoder(loaded, inputs, decoder=[row.ids for row in rows], labels=labels)
+
+
+def _texts(options: InputOptions) -> tuple[str, ...]:
+    """What was given as text; nothing where tokens or ids were."""
+    return options.texts if options.text_file is None else (read_text(options.text_file),)
 
 
 def _rows(loaded: LoadedModel, options: InputOptions) -> list[Encoded]:
@@ -78,10 +117,7 @@ def _rows(loaded: LoadedModel, options: InputOptions) -> list[Encoded]:
     tokenizer = _needed(loaded)
     if options.tokens_file is not None:
         return [_of_tokens(tokenizer, row) for row in read_tokens(options.tokens_file)]
-    texts = options.texts
-    if options.text_file is not None:
-        texts = (read_text(options.text_file),)
-    return [tokenizer.encode(text) for text in texts]
+    return [tokenizer.encode(text) for text in _texts(options)]
 
 
 def _decoder(loaded: LoadedModel, options: InputOptions, count: int) -> list[Encoded] | None:

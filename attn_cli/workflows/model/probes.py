@@ -37,10 +37,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """Ids that may stand in for another: those of the vocabulary, some that mean more left out."""
+    """Ids that may stand in for another: those of the vocabulary, some that mean more left out.
+
+    An id of `fixed` stays where it is: it holds the place of a part of a picture or a sound, and a
+    model wants as many of them as there are parts.
+    """
 
     vocabulary: int
     avoid: frozenset[int] = frozenset()
+    fixed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,8 +74,11 @@ def changes(inputs: ModelInputs, spare: Spare) -> Iterator[Change]:
     real = np.ones(tuple(ids.shape), bool)
     if mask is not None and tuple(mask.shape) == tuple(ids.shape):
         real = mask.detach().cpu().numpy() != 0
-    yield _change("later token", name, ids, _end(real, last=True), spare)
-    yield _change("first token", name, ids, _end(real, last=False), spare)
+    of_text = real & ~np.isin(ids.detach().cpu().numpy(), sorted(spare.fixed))
+    for probe_name, last in (("later token", True), ("first token", False)):
+        where = _end(of_text, last=last)
+        plain = np.array_equal(where, _end(real, last=last))
+        yield _change(probe_name, name, ids, where, spare, plain=plain)
     pads = inputs.tensors.get("attention_mask")
     main = inputs.tensors.get("input_ids")
     if pads is not None and main is not None and tuple(pads.shape) == tuple(main.shape):
@@ -87,8 +95,10 @@ def _end(real: BoolArray, *, last: bool) -> BoolArray:
     return end
 
 
-def _change(name: str, tensor: str, ids: Any, where: BoolArray, spare: Spare) -> Change:
-    """Each changed id becomes the one half a vocabulary away."""
+def _change(
+    name: str, tensor: str, ids: Any, where: BoolArray, spare: Spare, *, plain: bool = True
+) -> Change:
+    """Each changed id becomes the one half a vocabulary away; not `plain`: parts were passed."""
     from attn_cli.torch_arrays import to_tensor
 
     other = (ids + spare.vocabulary // 2) % spare.vocabulary
@@ -96,7 +106,8 @@ def _change(name: str, tensor: str, ids: Any, where: BoolArray, spare: Spare) ->
         other = other.where(other != special, (other + 1) % spare.vocabulary)
     given = other.where(to_tensor(where, ids.device), ids)
     count = int(where.sum())
-    which = {"later token": "the last token", "first token": "the first token"}
+    kind = "token" if plain else "token of text"
+    which = {"later token": f"the last {kind}", "first token": f"the first {kind}"}
     of_each = " of each item" if ids.shape[0] > 1 else ""
     padding = f"{count:,} padding token{'s' if count > 1 else ''}"
     words = f"{which[name]}{of_each}" if name in which else padding

@@ -11,6 +11,7 @@ from attn_cli.core.masks import BoolArray
 from attn_cli.core.model_calls import CallFacts
 from attn_cli.core.results_model import MaskProbe
 from attn_cli.core.rounding import precision
+from attn_cli.errors import InputError
 from attn_cli.workflows.model.probes import Change, Seen, Spare, changes, probe, reached
 from attn_cli.workflows.model.real_rows import in_decoder, real_queries
 
@@ -19,29 +20,46 @@ if TYPE_CHECKING:
     from attn_cli.workflows.model.report import Watched
 
 
+_PICTURES = (
+    "image_token_id",
+    "image_token_index",
+    "video_token_id",
+    "video_token_index",
+    "audio_token_id",
+    "audio_token_index",
+)
+
+
 def probed(watched: Watched) -> tuple[MaskProbe, ...]:
     """Every probe that the input allows: none for pictures and sound."""
     if not {"input_ids", "decoder_input_ids"} & watched.inputs.tensors.keys():
         return ()
     calls = watched.capture.coverage.calls
     before = _seen(watched, watched.statistics, watched.capture.outputs)
-    spare = Spare(int(watched.loaded.text_config.vocab_size), _special(watched))
+    pictures = _ids(watched, _PICTURES)
+    padding = _ids(watched, ("pad_token_id",))
+    vocabulary = int(watched.loaded.text_config.vocab_size)
+    spare = Spare(vocabulary, avoid=pictures | padding, fixed=pictures)
     found = []
     for change in changes(watched.inputs, spare):
         over = list(_over(watched, change))
         held = _held(watched, change, over)
-        if over and held(over[0]).any():
-            found.append(probe(change, before, _after(watched, change), calls, held, over[0]))
+        if over and held(over[0]).any() and (after := _after(watched, change)) is not None:
+            found.append(probe(change, before, after, calls, held, over[0]))
     return tuple(each for each in found if each is not None)
 
 
-def _after(watched: Watched, change: Change) -> Seen:
+def _after(watched: Watched, change: Change) -> Seen | None:
+    """None where the model refuses the changed token, as one that counts parts of a picture may."""
     from attn_cli.models.hf.capture import capture
     from attn_cli.models.hf.row_statistics import RowStatistics
 
     statistics = RowStatistics(())
     given = watched.inputs.with_tensors(**{change.tensor: change.given})
-    seen = capture(watched.loaded, given, [statistics], verify=False)
+    try:
+        seen = capture(watched.loaded, given, [statistics], verify=False)
+    except InputError:
+        return None
     return _seen(watched, statistics, seen.outputs)
 
 
@@ -83,7 +101,9 @@ def _held(
 def _over(watched: Watched, change: Change) -> Iterator[CallFacts]:
     """Self-attention over the sequence whose token changes."""
     for facts in watched.capture.coverage.calls:
-        if facts.cross or (facts.batch, facts.queries) != change.changed.shape:
+        if facts.cross or not watched.inputs.reads_text(facts):
+            continue
+        if (facts.batch, facts.queries) != change.changed.shape:
             continue
         if facts.keys == facts.queries and _queries_changed(watched.inputs, facts, change):
             yield facts
@@ -93,9 +113,8 @@ def _queries_changed(inputs: ModelInputs, facts: CallFacts, change: Change) -> b
     return in_decoder(inputs, facts) == change.tensor.startswith("decoder")
 
 
-def _special(watched: Watched) -> frozenset[int]:
-    """Ids that mean more than a word: padding, pictures."""
+def _ids(watched: Watched, names: Sequence[str]) -> frozenset[int]:
+    """The ids that a configuration has under these names."""
     config, text = watched.loaded.config, watched.loaded.text_config
-    names = ("pad_token_id", "image_token_id", "image_token_index", "video_token_id")
     found = (getattr(each, name, None) for each in (config, text) for name in names)
     return frozenset(value for value in found if type(value) is int)

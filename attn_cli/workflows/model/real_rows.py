@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 def real_queries(inputs: ModelInputs, facts: CallFacts) -> BoolArray:
     """(B, L): True where a query is no padding; all of a sequence that no padding is known of."""
-    return _real(inputs, facts, facts.queries, decoder=in_decoder(inputs, facts))
+    read = inputs.reads_text(facts)
+    return _real(inputs if read else None, facts, facts.queries, decoder=in_decoder(inputs, facts))
 
 
 def real_keys(inputs: ModelInputs, facts: CallFacts) -> BoolArray:
     """(B, S): the same of the keys, which cross-attention takes from the encoder."""
     decoder = in_decoder(inputs, facts) and not facts.cross
-    return _real(inputs, facts, facts.keys, decoder=decoder)
+    read = inputs.reads_text_keys(facts)
+    return _real(inputs if read else None, facts, facts.keys, decoder=decoder)
 
 
 def in_decoder(inputs: ModelInputs, facts: CallFacts) -> bool:
@@ -29,9 +31,10 @@ def in_decoder(inputs: ModelInputs, facts: CallFacts) -> bool:
     return bool(inputs.decoder_tokens) and "decoder" in facts.place.path
 
 
-def _real(inputs: ModelInputs, facts: CallFacts, length: int, *, decoder: bool) -> BoolArray:
+def _real(inputs: ModelInputs | None, facts: CallFacts, length: int, *, decoder: bool) -> BoolArray:
+    """All are real where no `inputs` say another."""
     name = "decoder_attention_mask" if decoder else "attention_mask"
-    mask = inputs.tensors.get(name)
+    mask = None if inputs is None else inputs.tensors.get(name)
     if mask is None or tuple(mask.shape) != (facts.batch, length):
         return np.ones((facts.batch, length), bool)
     there: BoolArray = mask.detach().cpu().numpy() != 0

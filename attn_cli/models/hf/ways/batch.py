@@ -19,8 +19,9 @@ def batch(bench: Bench, text: Text) -> Iterator[WayCheck]:
         words, inputs, item = f"the {count:,} items together", given, text.item
     else:
         words, item, count = "between two others in a batch", 1, 3
+        whole = text.ids is None  # ids beside a picture count its parts, and so do its sizes
         tensors = {
-            name: torch.cat([tensor.flip(-1), tensor, tensor.flip(-1)])
+            name: torch.cat([_mirrored(tensor, whole), tensor, _mirrored(tensor, whole)])
             for name, tensor in text.inputs.tensors.items()
         }
         inputs = text.inputs.with_tensors(**tensors)
@@ -30,3 +31,8 @@ def batch(bench: Bench, text: Text) -> Iterator[WayCheck]:
     held = Holding(text.alone, Spans(main, None if one_stack else under, count))
     bench.run(held, inputs)
     yield bench.result("batch", "batch", words, text, held)
+
+
+def _mirrored(tensor: torch.Tensor, whole: bool) -> torch.Tensor:
+    """Another item of the same shape; beside a picture or a sound, whole numbers stay."""
+    return tensor if whole and not tensor.is_floating_point() else tensor.flip(-1)
