@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from attn_cli.core.model_calls import CallPlace, MaskFacts
 from attn_cli.models.hf.call import FILL
+from attn_cli.models.hf.seen_tensors import SeenTensors
 
 _NUMBER = re.compile(r"^(?P<stack>.*?)\.?(?P<list>[^.\d][^.]*)\.(?P<number>\d+)(?:\.|$)")
 _CROSS = re.compile(r"cross|encoder_attn|enc_?dec|multihead_attn", re.IGNORECASE)
@@ -68,14 +69,10 @@ def layer_type(module: nn.Module | None) -> str | None:
 class Masks:
     """The facts of masks; layers share them, so each tensor is looked at once."""
 
-    seen: dict[int, tuple[Tensor, MaskFacts]] = field(default_factory=dict)
+    seen: SeenTensors[MaskFacts] = field(default_factory=SeenTensors)
 
     def of(self, mask: Tensor | None) -> MaskFacts | None:
-        if mask is None:
-            return None
-        if id(mask) not in self.seen:
-            self.seen[id(mask)] = (mask, _mask_facts(mask))  # held, so that no other takes its id
-        return self.seen[id(mask)][1]
+        return None if mask is None else self.seen.of(mask, _mask_facts)
 
 
 def _mask_facts(mask: Tensor) -> MaskFacts:
