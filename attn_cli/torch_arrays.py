@@ -52,3 +52,12 @@ def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     """The tensor as a numpy array; bfloat16, which numpy lacks, widened exactly to float32."""
     tensor = tensor.detach().cpu()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether memory ran out, on the CPU or a device: torch has several ways to say so."""
+    words = ("can't allocate memory", "not enough memory", "out of memory")
+    short = any(word in str(error) for word in words)
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
+        isinstance(error, RuntimeError) and short
+    )

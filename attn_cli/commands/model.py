@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -192,7 +193,8 @@ def _report(options: ModelOptions) -> ModelReport:
 
     progress = Progress()
     try:
-        return look_into(options, busy=progress.busy)
+        with redirect_stdout(sys.stderr):  # a model's own code may print: stdout is attn's
+            return look_into(options, busy=progress.busy)
     finally:
         progress.clear()
 

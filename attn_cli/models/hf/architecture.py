@@ -27,8 +27,9 @@ def class_of(config: Any, *, remote: bool) -> Any:
     class is known.
     """
     package = transformers()
-    named = [name for name in getattr(config, "architectures", None) or [] if isinstance(name, str)]
-    if remote and (listed := getattr(config, "auto_map", None)):
+    said = getattr(config, "architectures", None)
+    named = [name for name in (said if isinstance(said, list) else ()) if isinstance(name, str)]
+    if remote and isinstance(listed := getattr(config, "auto_map", None), dict):
         chosen = next((each for each in (*_AUTO.values(), "AutoModel") if each in listed), None)
         if chosen is not None:
             return getattr(package, chosen)
@@ -39,9 +40,9 @@ def class_of(config: Any, *, remote: bool) -> Any:
     for auto in (*_usual(config), "AutoModel"):
         if type(config) in getattr(package, auto)._model_mapping:
             return getattr(package, auto)
-    said = f"architecture {quoted(named[0])}" if named else f"model type {config.model_type!r}"
+    what = f"architecture {quoted(named[0])}" if named else f"model type {config.model_type!r}"
     raise UnsupportedError(
-        f"transformers {package.__version__} has no {said}",
+        f"transformers {package.__version__} has no {what}",
         hint="is transformers new enough? pip install --upgrade transformers",
     )
 

@@ -90,6 +90,7 @@ def _sinks(given: Mapping[str, Any], backend: str) -> Tensor | None:
     sinks = given.get("s_aux", given.get("sinks"))
     if backend == "sdpa" or not isinstance(sinks, Tensor):
         return None
+    sinks = sinks.detach()  # a parameter, which would make what is computed of it ask for gradients
     return sinks.reshape(1, -1, 1, 1) if sinks.ndim == 1 else sinks
 
 

@@ -6,10 +6,18 @@ from pathlib import Path
 
 from attn_cli.core.findings import note
 from attn_cli.errors import InputError
+from attn_cli.formats.names import printable
 from attn_cli.formats.source import naming
 from attn_cli.models.checkpoint.config_file import read_object
 from attn_cli.models.hf.extra import transformers
-from attn_cli.models.hf.tokens import LibraryTokenizer, Tokenizer, VocabularyTokenizer
+from attn_cli.models.hf.loading_errors import first_line, not_trusted
+from attn_cli.models.hf.source import Source
+from attn_cli.models.hf.tokens import (
+    LibraryTokenizer,
+    Tokenizer,
+    UnreadTokenizer,
+    VocabularyTokenizer,
+)
 
 _FILES = (
     "tokenizer.json",
@@ -24,14 +32,15 @@ _VOCABULARY = "vocab.txt"
 _LARGEST = 64 << 20  # bytes of a vocab.txt
 
 
-def tokenizer_of(folder: Path | None, name: str, *, trust_remote_code: bool) -> Tokenizer | None:
-    """The tokenizer; None where a folder has no file of one.
+def tokenizer_of(source: Source, *, trust_remote_code: bool) -> Tokenizer | None:
+    """The tokenizer; None where the folder has no file of one.
 
     A folder with vocab.txt alone is asked for by its content: transformers makes a tokenizer of
-    other rules of it and says nothing. InputError for files that cannot be read.
+    other rules of it and says nothing. What cannot be read is said where a text is to be cut.
     """
-    if folder is None or any((folder / file).exists() for file in _FILES) or _named(folder):
-        return _library(name, trust_remote_code=trust_remote_code)
+    folder = source.folder
+    if any((folder / file).exists() for file in _FILES) or _named(folder):
+        return _library(source, trust_remote_code=trust_remote_code)
     path = folder / _VOCABULARY
     return _vocabulary(path) if path.is_file() else None
 
@@ -42,18 +51,17 @@ def _named(folder: Path) -> bool:
     return path.is_file() and bool(read_object(path).get("tokenizer_class"))
 
 
-def _library(name: str, *, trust_remote_code: bool) -> Tokenizer | None:
+def _library(source: Source, *, trust_remote_code: bool) -> Tokenizer | None:
     try:
         own = transformers().AutoTokenizer.from_pretrained(
-            name, trust_remote_code=trust_remote_code
+            str(source.folder), trust_remote_code=trust_remote_code
         )
-    except (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError) as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"{name}: its tokenizer cannot be read: {said}",
-            hint="give --tokens or --input-ids, which need no tokenizer",
-        ) from error
-    return LibraryTokenizer(own)
+        return LibraryTokenizer(own)
+    except (Exception, SystemExit) as error:  # tokenizers raises Exception itself
+        if "trust_remote_code" in str(error):
+            return UnreadTokenizer(not_trusted(source, "tokenizer"))
+        said = f"{printable(source.name)}: its tokenizer cannot be read: {first_line(error)}"
+        return UnreadTokenizer(InputError(said, hint="--input-ids needs no tokenizer"))
 
 
 def _vocabulary(path: Path) -> Tokenizer:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attn_cli.core.model_calls import MaskFacts
 from attn_cli.models.hf.call import FILL
+from attn_cli.models.hf.seen_tensors import SeenTensors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,20 +25,30 @@ class GivenMask:
     facts: MaskFacts
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """What was found out of a mask, and its two parts where it has two: it is not held itself."""
+
+    facts: MaskFacts
+    hiding: Tensor | None = None
+    bias: Tensor | None = None
+
+
 @dataclass(slots=True)
 class GivenMasks:
     """Masks by the tensor that they came as; layers share them."""
 
-    seen: dict[int, tuple[Tensor, GivenMask]] = field(default_factory=dict)
+    seen: SeenTensors[_Parts] = field(default_factory=SeenTensors)
 
     def of(self, mask: Tensor) -> GivenMask:
         """The mask parted, with its facts."""
-        if id(mask) not in self.seen:
-            self.seen[id(mask)] = (mask, _given(mask))  # held, so that no other takes its id
-        return self.seen[id(mask)][1]
+        parts = self.seen.of(mask, _parts)
+        hiding = mask if parts.hiding is None else parts.hiding
+        four = hiding if hiding.ndim == 4 else hiding[(None,) * (4 - hiding.ndim)]
+        return GivenMask(four, parts.bias, parts.facts)
 
 
-def _given(mask: Tensor) -> GivenMask:
+def _parts(mask: Tensor) -> _Parts:
     boolean = mask.dtype == torch.bool
     hides = ~mask if boolean else mask <= FILL
     facts = MaskFacts(
@@ -47,11 +58,9 @@ def _given(mask: Tensor) -> GivenMask:
         fill=None if boolean else float(mask.min()),
         hidden=float(hides.float().mean()),
     )
-    four = mask[(None,) * (4 - mask.ndim)]
     if boolean:
-        return GivenMask(four, None, facts)
-    hides = hides[(None,) * (4 - mask.ndim)]
-    bias = four.masked_fill(hides, 0)
+        return _Parts(facts)
+    bias = mask.masked_fill(hides, 0)
     if not bool(bias.any()):
-        return GivenMask(four, None, facts)
-    return GivenMask(four.masked_fill(~hides, 0), bias, facts)
+        return _Parts(facts)
+    return _Parts(facts, mask.masked_fill(~hides, 0), bias[(None,) * (4 - bias.ndim)])

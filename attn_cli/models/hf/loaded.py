@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -18,15 +19,16 @@ Kind = Literal["decoder", "encoder", "encoder-decoder", "vision", "image-text", 
 class LoadedModel:
     """A model of transformers in evaluation mode.
 
-    `source` is the folder or name that was given, `kind` what it takes, `positions` the longest
-    text, None where there is no limit. `backend` is the attention that transformers chose:
-    "sdpa" or "eager". `trust_remote_code` holds for its processor, too. `notes` say what was
-    decided while loading.
+    `source` is the folder or name that was given, `folder` where its files lie, `kind` what it
+    takes, `positions` the longest text, None where there is no limit. `backend` is the attention
+    that transformers chose: "sdpa" or "eager". `trust_remote_code` holds for its processor, too.
+    `notes` say what was decided while loading.
     """
 
     model: Any
     config: Any
     source: str
+    folder: Path
     architecture: str
     kind: Kind
     tokenizer: Tokenizer | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,13 +14,15 @@ from attn_cli.core.findings import Finding, note
 from attn_cli.errors import InputError, UnsupportedError
 from attn_cli.formats.names import quoted
 from attn_cli.models.hf.architecture import class_of, kind_of
-from attn_cli.models.hf.extra import needed, transformers
+from attn_cli.models.hf.devices import check_map, home_of, release, spread_notes, spreading
+from attn_cli.models.hf.extra import transformers
 from attn_cli.models.hf.finding_tokenizer import tokenizer_of
 from attn_cli.models.hf.loaded import LoadedModel
 from attn_cli.models.hf.loading_errors import missing_weights, refusals
 from attn_cli.models.hf.options import LoadOptions
 from attn_cli.models.hf.reading_config import read_config
 from attn_cli.models.hf.registering import BACKENDS
+from attn_cli.models.hf.source import Source
 from attn_cli.torch_arrays import usable_device
 
 POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions")
@@ -40,62 +42,69 @@ def load(options: LoadOptions) -> LoadedModel:
             f"there is no precision {options.dtype!r} for a model",
             hint=f"known: {', '.join(DTYPES)}",
         )
+    check_map(options)
     device = usable_device(options.device, options.dtype or "float32")
-    folder, config = read_config(options)
+    source, config = read_config(options)
     with _quiet():
-        tokenizer = tokenizer_of(
-            folder, options.source, trust_remote_code=options.trust_remote_code
-        )
-        model, notes = _model(options, folder, config, device)
+        tokenizer = tokenizer_of(source, trust_remote_code=options.trust_remote_code)
+        model, notes = _model(options, source, config, device)
     model.eval()
     return LoadedModel(
         model=model,
         config=model.config,
         source=options.source,
+        folder=source.folder,
         architecture=type(model).__name__,
         kind=kind_of(model),
         tokenizer=tokenizer,
-        device=next((p.device for p in model.parameters()), device),
+        device=home_of(model, device),
         dtype=str(model.dtype).removeprefix("torch."),
         backend=backend_of(model),
         positions=_positions(model),
         random=options.random_weights,
         trust_remote_code=options.trust_remote_code,
-        notes=(*notes, *(() if tokenizer is None else tokenizer.notes)),
+        notes=(*source.notes, *notes, *(() if tokenizer is None else tokenizer.notes)),
     )
 
 
 def _model(
-    options: LoadOptions, folder: Path | None, config: Any, device: torch.device
+    options: LoadOptions, source: Source, config: Any, device: torch.device
 ) -> tuple[Any, tuple[Finding, ...]]:
     kind = class_of(config, remote=options.trust_remote_code)
     if options.random_weights:
-        return _random(kind, config, options, device)
+        return _random(kind, config, options, source, device)
     given: dict[str, Any] = {"dtype": options.dtype or "auto", "config": config}
+    given["trust_remote_code"] = options.trust_remote_code  # left open, transformers would ask
     if options.backend is not None:
         given["attn_implementation"] = _known(options.backend)
-    if options.device_map is not None:
-        needed("accelerate", "hf")
-        given["device_map"] = options.device_map
-    if options.trust_remote_code:
-        given["trust_remote_code"] = True
-    with refusals(options.source, folder):
-        model, report = kind.from_pretrained(options.source, output_loading_info=True, **given)
+    given["ignore_mismatched_sizes"] = True  # they are named below, and nothing runs with them
+    given |= spreading(options)
+    model = None
+    try:
+        folder = str(source.folder)
+        with refusals(source):
+            model, report = kind.from_pretrained(folder, output_loading_info=True, **given)
+            if options.device_map is None:
+                model = model.to(device)
+    finally:
+        release(given, model)
     missing_weights(options.source, report)
-    if options.device_map is None:
-        model = model.to(device)
-    return model, ()
+    return model, spread_notes(model)
 
 
 def _random(
-    kind: Any, config: Any, options: LoadOptions, device: torch.device
+    kind: Any, config: Any, options: LoadOptions, source: Source, device: torch.device
 ) -> tuple[Any, tuple[Finding, ...]]:
     """The model of a configuration with numbers drawn by transformers' own rules."""
     if options.backend is not None:
         config._attn_implementation = _known(options.backend)
     dtype = getattr(torch, options.dtype or "float32")
-    build = kind._from_config if hasattr(kind, "_from_config") else kind.from_config
-    with refusals(options.source, None), torch.random.fork_rng(devices=[]):
+    build = (
+        kind._from_config
+        if hasattr(kind, "_from_config")
+        else partial(kind.from_config, trust_remote_code=options.trust_remote_code)
+    )
+    with refusals(source), torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         model = build(config).to(device=device, dtype=dtype)
     said = f"the weights are random (seed {options.seed}): nothing here was learned"

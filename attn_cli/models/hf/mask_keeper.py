@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from attn_cli.core.model_calls import CallPlace
 from attn_cli.models.hf.call import FILL, AttentionCall
+from attn_cli.models.hf.seen_tensors import SeenTensors
 from attn_cli.torch_arrays import to_numpy
 
 Kind = Literal["bool", "additive", "is_causal", "none", "recovered"]
@@ -43,19 +45,15 @@ class MaskKeeper:
     masks: list[SeenMask] = field(default_factory=list)
     of: dict[CallPlace, int] = field(default_factory=dict)
     _known: dict[str, int] = field(default_factory=dict)
-    _held: dict[int, tuple[Tensor, int]] = field(default_factory=dict)
+    _seen: SeenTensors[int] = field(default_factory=SeenTensors)
 
     def see(self, call: AttentionCall) -> None:
-        tensor = call.mask
-        if tensor is not None and id(tensor) in self._held:
-            self.of[call.facts.place] = self._held[id(tensor)][1]
-            return
-        index = self._index(_seen(call))
-        if tensor is not None:
-            self._held[id(tensor)] = (tensor, index)  # held, so that no other takes its id
-        self.of[call.facts.place] = index
+        index = partial(self._index, call)
+        mask = call.mask
+        self.of[call.facts.place] = index() if mask is None else self._seen.of(mask, index)
 
-    def _index(self, mask: SeenMask) -> int:
+    def _index(self, call: AttentionCall, *_: Tensor) -> int:
+        mask = _seen(call)
         digest = hashlib.sha256(b"" if mask.array is None else mask.array.tobytes()).hexdigest()
         key = repr((mask.kind, mask.dtype, mask.shape, mask.queries, mask.keys, digest))
         if key not in self._known:

@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from attn_cli.errors import AttnError, InputError, UnsupportedError
@@ -23,16 +22,15 @@ _VIDEO = "video_processor"
 
 
 def has_processor(loaded: LoadedModel) -> bool:
-    """Whether a folder has the settings of a processor; of a name on the hub nobody knows."""
-    folder = Path(loaded.source)
-    return not folder.is_dir() or any((folder / name).exists() for name in FILES)
+    """Whether the folder has the settings of a processor."""
+    return any((loaded.folder / name).exists() for name in FILES)
 
 
 def image_processor(loaded: LoadedModel) -> Any:
     """What scales the pictures alone; InputError where its settings make none."""
     with _made(loaded):
         return transformers().AutoImageProcessor.from_pretrained(
-            loaded.source, trust_remote_code=loaded.trust_remote_code
+            loaded.folder, trust_remote_code=loaded.trust_remote_code
         )
 
 
@@ -53,15 +51,15 @@ def _processor(loaded: LoadedModel) -> Any:
     if importlib.util.find_spec("torchvision") is None:
         kind = _class_of(loaded)
         if kind is not None and _VIDEO in kind.get_attributes():
-            return _without_videos(kind).from_pretrained(loaded.source, **trusted)
-    return transformers().AutoProcessor.from_pretrained(loaded.source, **trusted)
+            return _without_videos(kind).from_pretrained(loaded.folder, **trusted)
+    return transformers().AutoProcessor.from_pretrained(loaded.folder, **trusted)
 
 
 def _class_of(loaded: LoadedModel) -> Any:
     """The class that a folder or the configuration names, as AutoProcessor looks for it."""
     from transformers.models.auto import processing_auto as auto
 
-    folder = Path(loaded.source)
+    folder = loaded.folder
     files = [folder / name for name in _NAMED_IN if (folder / name).exists()]
     named = (read_object(path).get("processor_class") for path in files)
     name = next((each for each in named if isinstance(each, str)), None)
@@ -95,7 +93,7 @@ def _without_videos(kind: Any) -> Any:
 @contextmanager
 def _made(loaded: LoadedModel) -> Iterator[None]:
     """The settings are read as hostile files first; what they make of them is refused in a line."""
-    folder = Path(loaded.source)
+    folder = loaded.folder
     for path in (folder / name for name in FILES if (folder / name).exists()):
         try:
             read_object(path)

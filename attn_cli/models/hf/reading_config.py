@@ -11,28 +11,41 @@ from attn_cli.errors import InputError, UnsupportedError
 from attn_cli.formats.names import listed, printable, quoted
 from attn_cli.models.checkpoint.config_file import known_name, read_object
 from attn_cli.models.hf.extra import transformers
-from attn_cli.models.hf.loading_errors import refusals
+from attn_cli.models.hf.hub import fetched
+from attn_cli.models.hf.loading_errors import not_trusted, refusals
 from attn_cli.models.hf.options import LoadOptions
+from attn_cli.models.hf.source import Source
 
 CONFIG = "config.json"
 
 
-def read_config(options: LoadOptions) -> tuple[Path | None, Any]:
-    """The folder, None for a name on the hub, and the configuration of transformers.
+def read_config(options: LoadOptions) -> tuple[Source, Any]:
+    """The model's folder, fetched where it is a name on the hub, and its configuration.
 
-    InputError for a folder that is not there or holds no config.json, and for a file that is no
-    such thing; UnsupportedError where the model needs code of its own, or is unknown.
+    InputError for a folder that is not there or holds no config.json, for a name that the hub does
+    not know, and for a file that is no such thing; UnsupportedError where the model needs code of
+    its own, or is unknown.
     """
-    source = options.source
-    folder = _folder(source)
-    if folder is not None:
-        _check(read_object(folder / CONFIG), options)
-    with warnings.catch_warnings(), refusals(source, folder):
+    source = find_source(options)
+    _check(read_object(source.folder / CONFIG), source, trusted=options.trust_remote_code)
+    with warnings.catch_warnings(), refusals(source):
         warnings.simplefilter("ignore")
         config = transformers().AutoConfig.from_pretrained(
-            source, trust_remote_code=options.trust_remote_code
+            str(source.folder), trust_remote_code=options.trust_remote_code
         )
-    return folder, config
+    return source, config
+
+
+def find_source(options: LoadOptions) -> Source:
+    """The folder as given; else that of a name on the hub, with weights where they are wanted."""
+    folder = _folder(options.source)
+    if folder is not None:
+        return Source(options.source, folder)
+    trusted, drawn = options.trust_remote_code, options.random_weights
+    folder = fetched(options.source, code=trusted, weights=not drawn)
+    if not (folder / CONFIG).exists():
+        raise InputError(f"{printable(options.source)}: on the hub it holds no {CONFIG}")
+    return Source(options.source, folder, commit=folder.name)
 
 
 def _folder(source: str) -> Path | None:
@@ -53,24 +66,21 @@ def _folder(source: str) -> Path | None:
     return None
 
 
-def _check(config: dict[str, Any], options: LoadOptions) -> None:
+def _check(config: dict[str, Any], source: Source, *, trusted: bool) -> None:
     """UnsupportedError for a model that needs its own code, or that nobody knows."""
     kind = known_name(config.get("model_type"))
     known = transformers().models.auto.configuration_auto.CONFIG_MAPPING
     if kind in known:
         return
     if isinstance(config.get("auto_map"), dict):
-        if options.trust_remote_code:
+        if trusted:
             return
-        raise UnsupportedError(
-            f"{printable(options.source)}: the model comes with code of its own, which is not run",
-            hint="read that code, then --trust-remote-code runs it",
-        )
+        raise not_trusted(source, "model")
     if not kind:
-        raise InputError(f"{printable(options.source)}: {CONFIG} has no model_type")
+        raise InputError(f"{printable(source.name)}: {CONFIG} has no model_type")
     near = difflib.get_close_matches(kind, list(known), n=1, cutoff=0.8)
     raise UnsupportedError(
-        f"{printable(options.source)}: transformers {transformers().__version__} does not know "
+        f"{printable(source.name)}: transformers {transformers().__version__} does not know "
         f"the model_type {quoted(kind)}",
         hint=f"did you mean {near[0]}?" if near else "is transformers new enough?",
     )

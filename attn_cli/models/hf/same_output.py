@@ -35,9 +35,9 @@ def _one(name: str, seen: Tensor, alone: Tensor) -> OutputCheck:
     same = (seen == alone) | (seen.isnan() & alone.isnan())
     if bool(same.all()):
         return _check("identical", 0.0, 0.0, name)
-    a, b = seen.double(), alone.double()
+    a, b = seen.cpu().double(), alone.cpu().double()
     finite = a.isfinite() & b.isfinite()
-    gap = torch.where(same, 0.0, torch.where(finite, (a - b).abs(), torch.inf))
+    gap = torch.where(same.cpu(), 0.0, torch.where(finite, (a - b).abs(), torch.inf))
     largest = float(torch.where(b.isfinite(), b, 0.0).abs().amax())
     eps = torch.finfo(alone.dtype).eps if alone.dtype.is_floating_point else 0.0
     limit = ROUNDINGS * eps * largest

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from attn_cli.core.findings import Finding
+from attn_cli.core.findings import Finding, note
+from attn_cli.errors import AttnError, InputError
+from attn_cli.formats.names import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,19 @@ class LibraryTokenizer:
         self.pad_id: int | None = own.pad_token_id
 
     def encode(self, text: str, *, special: bool = True) -> Encoded:
-        """Labels are the pieces of the text that the tokens stand for, where that is known."""
+        """Labels are the pieces of the text that the tokens stand for, where that is known.
+
+        InputError where the tokenizer fails, as one with an empty vocabulary does.
+        """
         fast = bool(self.own.is_fast)
-        given = self.own(text, add_special_tokens=special, return_offsets_mapping=fast)
+        try:
+            given = self.own(text, add_special_tokens=special, return_offsets_mapping=fast)
+        except Exception as error:  # tokenizers raises Exception itself
+            said = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(
+                f"the tokenizer cannot cut this text: {printable(said[:200])}",
+                hint="--input-ids needs no tokenizer",
+            ) from error
         ids = tuple(int(i) for i in given["input_ids"])
         spans = given["offset_mapping"] if fast else [(0, 0)] * len(ids)
         labels = (
@@ -93,3 +105,26 @@ class VocabularyTokenizer:
     def label(self, token_id: int) -> str:
         """The entry; its number where it is not there."""
         return self.entries[token_id] if 0 <= token_id < len(self.entries) else f"#{token_id}"
+
+
+class UnreadTokenizer:
+    """Stands for a tokenizer whose files cannot be read: ids can be given all the same."""
+
+    pad_id: int | None = None
+
+    def __init__(self, why: AttnError) -> None:
+        self.why = why
+        said = f"tokens go by their ids: {why.message.partition(': ')[2]}"
+        self.notes: tuple[Finding, ...] = (note("tokenizer", said),)
+
+    def encode(self, text: str, *, special: bool = True) -> Encoded:
+        """The reason why it cannot, raised."""
+        raise self.why
+
+    def id_of(self, token: str) -> int | None:
+        """The reason why it cannot, raised."""
+        raise self.why
+
+    def label(self, token_id: int) -> str:
+        """The token's number."""
+        return f"#{token_id}"

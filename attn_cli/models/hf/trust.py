@@ -14,13 +14,14 @@ def explained(call: AttentionCall) -> bool:
     """Whether the first, the middle and the last row of every head are what the model computed.
 
     Rounding may move a weight by the size of its score times the precision, so the allowance is
-    eps · (16 + 8 · the largest score) · the largest value. A row that sees no key is passed over:
-    kernels differ in what they make of it.
+    eps · (16 + 8 · the largest score) · the largest value, eps the coarser one of the context's
+    precision and the softmax's: many families take softmax in float32 whatever they hold. A row
+    that sees no key is passed over: kernels differ in what they make of it.
     """
     facts, context = call.facts, call.context
     assert context is not None
     assert call.v is not None
-    eps = torch.finfo(context.dtype).eps
+    eps = max(torch.finfo(dtype).eps for dtype in (context.dtype, _of_softmax(call)))
     largest = wide(call.v).abs().amax()
     for row in sorted({0, facts.queries // 2, facts.queries - 1}):
         rows = slice(row, row + 1)
@@ -32,3 +33,10 @@ def explained(call: AttentionCall) -> bool:
         if bool(wrong.any()):
             return False
     return True
+
+
+def _of_softmax(call: AttentionCall) -> torch.dtype:
+    """The precision that the call's softmax was seen to have; the context's inside a kernel."""
+    assert call.context is not None
+    seen = getattr(torch, call.facts.softmax_dtype, None)
+    return seen if isinstance(seen, torch.dtype) else call.context.dtype

@@ -14,6 +14,7 @@ from torch import Tensor
 from attn_cli.models.hf.blocks import rows_of, stages_of
 from attn_cli.models.hf.call import FILL, AttentionCall, wide
 from attn_cli.models.hf.ways.spans import Keys, Spans, keys_of
+from attn_cli.torch_arrays import to_numpy
 
 Array = NDArray[Any]
 
@@ -34,8 +35,8 @@ class Gap:
 
 
 def tensor_gap(stage: str, alone: Tensor, seen: Tensor, first: int) -> Gap:
-    """Of (r, heads, rows, d) each."""
-    a, b = wide(alone), wide(seen)
+    """Of (r, heads, rows, d) each, on the device of the text run alone."""
+    a, b = wide(alone), wide(seen.to(alone.device))
     same = (a == b) | (a.isnan() & b.isnan())
     finite = a.isfinite() & b.isfinite()
     far = torch.where(same, 0.0, torch.where(finite, (a - b).abs(), torch.inf))
@@ -91,7 +92,8 @@ def _block(
     """Scores and weights of some rows."""
     name = "scores" if alone.q is not None else "masked"
     a = stages_of(alone, rows[0], wanted=(name, "weights"))
-    b = {stage: t[part] for stage, t in stages_of(seen, rows[1], wanted=(name, "weights")).items()}
+    there = stages_of(seen, rows[1], wanted=(name, "weights"))
+    b = {stage: tensor[part].to(alone.device) for stage, tensor in there.items()}
     scores = a[name][..., keys.text], b[name][..., keys.seen]
     if name == "masked":
         scores = _above(*scores)
@@ -118,4 +120,4 @@ def _largest(tensor: Tensor, axes: tuple[int, ...]) -> Array:
     if not tensor.numel():
         kept = [n for axis, n in enumerate(tensor.shape) if axis not in axes]
         return np.zeros(kept)
-    return tensor.amax(axes).double().cpu().numpy()
+    return to_numpy(tensor.amax(axes)).astype(np.float64)

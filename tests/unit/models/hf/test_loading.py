@@ -169,7 +169,7 @@ def test_a_name_that_the_hub_is_not_asked_for(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
     error = refused(Path("nobody/nothing"))
-    assert "the hub could not be reached or has no such model" in error.message
+    assert "HF_HUB_OFFLINE keeps the hub from being asked" in error.message
 
 
 @pytest.mark.parametrize(
@@ -203,3 +203,41 @@ def test_positions_behind_padding_do_not_count(tmp_path: Path) -> None:
     loaded = made(tmp_path, "roberta", pad_token_id=1)
     assert loaded.positions == 62
     assert forward(loaded, inputs_of_ids(loaded, [[5] * 62]))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"architectures": 5}, ""),
+        ({"hidden_size": 10**9}, "does not fit in memory"),
+        ({"hidden_size": None}, "Validation error for field 'hidden_size': "),
+        ({"num_attention_heads": 0}, "transformers cannot make a model of it"),
+        ({"vocab_size": -1}, "transformers cannot make a model of it"),
+    ],
+)
+def test_a_hostile_configuration(more: dict[str, Any], said: str, tmp_path: Path) -> None:
+    folder = Path(folder_of(tmp_path, "llama"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **more}))
+    if not said:
+        assert load(LoadOptions(source=str(folder), random_weights=True)).kind == "decoder"
+        return
+    assert said in refused(folder, random_weights=True).message
+
+
+class Touches:
+    """What a pickle may do when it is read."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.mark,)
+
+
+def test_a_pickle_that_would_run_code(tmp_path: Path) -> None:
+    folder = saved(tmp_path)
+    (folder / "model.safetensors").unlink()
+    torch.save({"a": Touches(tmp_path / "ran")}, folder / "pytorch_model.bin")
+    assert "holds something else, which is not run" in refused(folder).message
+    assert not (tmp_path / "ran").exists()

@@ -20,6 +20,7 @@ from attn_cli.models.hf.inputs import ModelInputs, inputs_of_ids
 from attn_cli.models.hf.loaded import LoadedModel
 from attn_cli.models.hf.options import InputOptions
 from attn_cli.models.hf.reading import read_inputs, read_tokens
+from attn_cli.models.hf.source import Source
 from tests.unit.models.hf.making import made
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "down"]
@@ -34,7 +35,7 @@ def loaded(tmp_path: Path) -> LoadedModel:
     kind: Any = PreTrainedTokenizerFast
     fast = kind(tokenizer_object=words, unk_token="[UNK]", pad_token="[PAD]")
     fast.save_pretrained(tmp_path)
-    tokenizer = tokenizer_of(tmp_path, str(tmp_path), trust_remote_code=False)
+    tokenizer = tokenizer_of(Source(str(tmp_path), tmp_path), trust_remote_code=False)
     return replace(model, tokenizer=tokenizer)
 
 
@@ -165,20 +166,27 @@ def test_a_vocabulary_alone(tmp_path: Path) -> None:
     """Longest entries first where there are no rules; WordPiece where there are ## pieces."""
     (tmp_path / "tokenizer_config.json").write_text("{}")
     (tmp_path / "vocab.txt").write_text("\n".join([*WORDS[:4], "C", "Cl", "(", ")", ">>", "[O-]"]))
-    tokenizer = tokenizer_of(tmp_path, str(tmp_path), trust_remote_code=False)
+    tokenizer = tokenizer_of(Source(str(tmp_path), tmp_path), trust_remote_code=False)
     assert tokenizer is not None
     encoded = tokenizer.encode("C(Cl)>>[O-]x")
     assert encoded.labels == ("[CLS]", "C", "(", "Cl", ")", ">>", "[O-]", "x", "[SEP]")
     assert encoded.ids == (2, 4, 6, 5, 7, 8, 9, 1, 3)
     assert "longest entries" in tokenizer.notes[0].message
     (tmp_path / "vocab.txt").write_text("\n".join([*WORDS[:4], "[MASK]", "do", "##wn"]))
-    pieces = tokenizer_of(tmp_path, str(tmp_path), trust_remote_code=False)
+    pieces = tokenizer_of(Source(str(tmp_path), tmp_path), trust_remote_code=False)
     assert pieces is not None
     assert pieces.encode("down").ids == (2, 5, 6, 3)
 
 
 def test_a_tokenizer_that_is_damaged(tmp_path: Path) -> None:
+    """Said where a text is to be cut; ids go without."""
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(InputError, match="its tokenizer cannot be read"):
-        tokenizer_of(tmp_path, str(tmp_path), trust_remote_code=False)
+    for content in ("{", "[]", '{"version": "1.0"}'):
+        (tmp_path / "tokenizer.json").write_text(content)
+        made = tokenizer_of(Source(str(tmp_path), tmp_path), trust_remote_code=False)
+        assert made is not None
+        assert made.label(7) == "#7"
+        assert "tokens go by their ids: its tokenizer cannot be read" in made.notes[0].message
+        with pytest.raises(InputError, match="its tokenizer cannot be read") as caught:
+            made.encode("x")
+        assert "\n" not in caught.value.message
