@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from attn_cli.commands.main import main
-from tests.unit.models.hf.making import folder_of
+from tests.unit.models.hf.making import folder_of, made
 
 IDS = ("7,21,33,7,60,81,4,90,12", "5,6,7,8")
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "我", "喜欢", "苹果", "1", "10", "12", "的", "a", "b"]
@@ -161,6 +161,34 @@ def test_ablation_by_name_and_by_position(
     assert all(0 < layer["weight"] <= layer["largest"] for layer in by_name["layers"])
     assert "no token '香蕉'" in refused(capsys, *words, *text, "--ablate-key", "香蕉")
     assert "from 0 to 5" in refused(capsys, *words, *text, "--ablate-key", "6")
+
+
+def test_ablation_counts_the_texts_that_have_the_token(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    alone = asked(capsys, *words, "--text", "我喜欢苹果的", "--ablate-key", "苹果")["ablation"]
+    both = ["--text", "我喜欢苹果的", "--text", "a b"]
+    among = asked(capsys, *words, *both, "--ablate-key", "苹果")["ablation"]
+    for found, right in zip(
+        (among["everywhere"], *(layer["movement"] for layer in among["layers"])),
+        (alone["everywhere"], *(layer["movement"] for layer in alone["layers"])),
+        strict=True,
+    ):
+        assert found["rows"] == right["rows"] == 5
+        assert found["moved"] == pytest.approx(right["moved"], rel=1e-4)
+
+
+def test_lost_numbers_meet_a_condition(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """NaN is below no number, and a model full of it is none that passes."""
+    model = made(tmp_path / "built", "llama").model
+    model.model.layers[1].self_attn.q_proj.weight.data[0] = float("nan")
+    model.save_pretrained(tmp_path / "lost")
+    given = [str(tmp_path / "lost"), "--input-ids", "5,6,7"]
+    said = asked(capsys, *given, "--fail-if", "entropy<-1", code=1)
+    assert said["conditions"][0]["heads"] == []
+    assert said["conditions"][0]["undefined"] > 0
+    assert "nonfinite" in [finding["code"] for finding in said["findings"]]
+    asked(capsys, *given, code=0)
 
 
 def test_a_picture_has_positions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

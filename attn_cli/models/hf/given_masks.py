@@ -11,6 +11,8 @@ from attn_cli.core.model_calls import MaskFacts
 from attn_cli.models.hf.call import FILL
 from attn_cli.models.hf.seen_tensors import SeenTensors
 
+GAP = 30.0  # e^−30 is 1e-13, far below what rounding leaves of a weight
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenMask:
@@ -48,6 +50,15 @@ class GivenMasks:
         return GivenMask(four, parts.bias, parts.facts)
 
 
+def _far_below(mask: Tensor, hides: Tensor) -> Tensor:
+    """What a weak fill hides (Swin's −100): all below a gap that no bias has."""
+    values = mask[~hides].sort().values
+    gaps = values.diff()
+    if gaps.numel() == 0 or not bool(gaps.max() > GAP):  # NaN is not >
+        return torch.zeros_like(hides)
+    return mask <= values[int(gaps.argmax())]
+
+
 def _parts(mask: Tensor) -> _Parts:
     boolean = mask.dtype == torch.bool
     hides = ~mask if boolean else mask <= FILL
@@ -60,7 +71,8 @@ def _parts(mask: Tensor) -> _Parts:
     )
     if boolean:
         return _Parts(facts)
-    bias = mask.masked_fill(hides, 0)
-    if not bool(bias.any()):
+    if not bool(mask.masked_fill(hides, 0).any()):
         return _Parts(facts)
+    hides = hides | _far_below(mask, hides)
+    bias = mask.masked_fill(hides, 0)
     return _Parts(facts, mask.masked_fill(~hides, 0), bias[(None,) * (4 - bias.ndim)])
