@@ -120,6 +120,8 @@ def _options(given: Mapping[str, Any]) -> ModelOptions:
 
     if given["stages"] is not None and given["save"] is None:
         raise InputError("--stages says what --save writes, and --save is not given")
+    if given["save"] is not None and given["save"] == given["prometheus"]:
+        raise InputError("--save and --prometheus are one file: expected one for each")
     load = _loading(given)
     return ModelOptions(
         load=load,

@@ -42,8 +42,8 @@ def checks(given: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of --check, in the order in which they are run."""
     from attn_cli.core.results_model_ways import CHECKS
 
-    text = given["check"]
-    return tuple(CHECKS) if text == ALL else a.names(text, "check", (*CHECKS,))
+    names = a.names(given["check"], "check", (*CHECKS, ALL))
+    return tuple(CHECKS) if ALL in names else names
 
 
 def other(given: Mapping[str, Any], load: LoadOptions) -> LoadOptions | None:

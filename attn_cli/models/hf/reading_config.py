@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from attn_cli.errors import InputError, UnsupportedError
 from attn_cli.formats.names import listed, printable, quoted
 from attn_cli.models.checkpoint.config_file import known_name, read_object
+from attn_cli.models.checkpoint.fields import MOST_LAYERS, WORDS
 from attn_cli.models.hf.extra import transformers
 from attn_cli.models.hf.hub import fetched
 from attn_cli.models.hf.loading_errors import not_trusted, refusals
@@ -27,13 +29,29 @@ def read_config(options: LoadOptions) -> tuple[Source, Any]:
     its own, or is unknown.
     """
     source = find_source(options)
-    _check(read_object(source.folder / CONFIG), source, trusted=options.trust_remote_code)
+    written = read_object(source.folder / CONFIG)
+    _check(written, source, trusted=options.trust_remote_code)
+    _check_layers(written, source)
+    own = isinstance(written.get("auto_map"), dict) and not options.trust_remote_code
+    source = replace(source, own_code=own)
     with warnings.catch_warnings(), refusals(source):
         warnings.simplefilter("ignore")
         config = transformers().AutoConfig.from_pretrained(
             str(source.folder), trust_remote_code=options.trust_remote_code
         )
     return source, config
+
+
+def _check_layers(config: dict[str, Any], source: Source) -> None:
+    """InputError for more layers than anybody builds: transformers would set out to make them."""
+    for part in (config, *(each for each in config.values() if isinstance(each, dict))):
+        for name in WORDS["layers"]:
+            number = part.get(name)
+            if type(number) is int and number > MOST_LAYERS:
+                raise InputError(
+                    f"{printable(source.name)}: {CONFIG} has {name} {number:,}, and the most that "
+                    f"is read is {MOST_LAYERS:,}"
+                )
 
 
 def find_source(options: LoadOptions) -> Source:

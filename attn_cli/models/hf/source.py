@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,16 +12,27 @@ from attn_cli.formats.names import printable
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`name` as given; the folder that holds config.json; the commit of what came from the hub."""
+    """`name` as given; the folder that holds config.json; the commit of what came from the hub.
+
+    `own_code`: the model brings code (`auto_map`) that is not run, since transformers has its own.
+    """
 
     name: str
     folder: Path
     commit: str | None = None
+    own_code: bool = False
 
     @property
     def notes(self) -> tuple[Finding, ...]:
-        """Which version of a model on the hub was read."""
-        if self.commit is None:
-            return ()
-        said = f"{printable(self.name)} is the hub's, at {self.commit[:12]}"
-        return (note("hub", said),)
+        """Which version of a model on the hub was read, and whose code it is run by."""
+        return tuple(self._notes())
+
+    def _notes(self) -> Iterator[Finding]:
+        if self.commit is not None:
+            yield note("hub", f"{printable(self.name)} is the hub's, at {self.commit[:12]}")
+        if self.own_code:
+            yield note(
+                "own-code-not-run",
+                "the model comes with code of its own, which may do something else: this is "
+                "transformers' own class; --trust-remote-code runs the model's",
+            )

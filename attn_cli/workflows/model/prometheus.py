@@ -27,8 +27,12 @@ Sample = tuple[tuple[str, ...], float]
 def check_prometheus(path: str, *, force: bool) -> None:
     """UnsupportedError without the package, InputError where the file may not be written."""
     _client()
+    if not path:
+        raise InputError("--prometheus has no path: expected a file")
     if Path(path).is_dir():
         raise InputError(f"--prometheus {path}: is a folder")
+    if not Path(path).parent.is_dir():
+        raise InputError(f"--prometheus {path}: its folder does not exist", hint="make it first")
     if Path(path).exists() and not force:
         raise InputError(f"{path} exists", hint="--force overwrites it")
 

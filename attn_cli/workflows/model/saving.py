@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from attn_cli.core.model_calls import CallFacts
 from attn_cli.core.steps import K_AXES, Q_AXES, V_AXES
 from attn_cli.core.trace import CONTEXT_AXES, SCORE_AXES, STAGES
-from attn_cli.errors import InputError
-from attn_cli.formats.names import printable
+from attn_cli.errors import AttnError, InputError
+from attn_cli.formats.names import listed, printable
 from attn_cli.formats.write import WRITERS, check_target, write
 from attn_cli.workflows.model.full import is_plain
 from attn_cli.workflows.model.options import SAVED, ModelOptions
@@ -39,6 +39,8 @@ def check_destination(path: str, *, force: bool) -> None:
 
     With a suffix that attn writes it is a file, else a folder, which is made.
     """
+    if not path:
+        raise InputError("--save has no path: expected a file or a folder")
     target = Path(path)
     if target.suffix.lower() in WRITERS:
         check_target(target, force=force)
@@ -68,7 +70,7 @@ def save_calls(
             hint=f"--layer {chosen[-1].layer} picks one, or --save a folder for all of them",
         )
     if not one:
-        target.mkdir(exist_ok=True)
+        _folder(target)
     paths = [target if one else target / f"{facts.place}.safetensors" for facts in chosen]
     if not one:
         for path in paths:
@@ -78,10 +80,22 @@ def save_calls(
     return tuple(map(str, paths))
 
 
+def _folder(path: Path) -> None:
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise AttnError(f"{printable(str(path))}: cannot be made: {error.strerror}") from error
+
+
 def _save(path: Path, call: KeptCall, options: ModelOptions, watched: Watched) -> None:
     arrays = _stages(call)
     wanted = options.stages or SAVED
     stages = {name: array for name, array in arrays.items() if name in wanted}
+    if not stages:
+        raise InputError(
+            f"{call.facts.place} has no stage {listed(sorted(wanted))}",
+            hint=f"it has {', '.join(name for name in SAVED if name in arrays)}",
+        )
     dtypes = {name: call.dtypes.get(name, "float32") for name in stages}
     write(
         path,

@@ -111,9 +111,22 @@ def test_config_that_is_none(tmp_path: Path) -> None:
         ('{"model_type": "llamma"}', "does not know the model_type 'llamma'"),
         ('{"model_type": "llama", "hidden_size": "wide"}', ""),
         ('{"model_type": "llama", "num_attention_heads": 0}', ""),
+        ('{"model_type": "llama", "num_hidden_layers": 1000000000}', "1,000,000,000"),
+        ('{"model_type": "llava", "text_config": {"n_layer": 10001}}', "n_layer 10,001"),
     ):
         config.write_text(text)
         assert said in refused(tmp_path, random_weights=True).message
+
+
+def test_code_of_its_own_that_nobody_needs_is_said_not_to_run(tmp_path: Path) -> None:
+    """A family that transformers knows, whose weights bring code all the same."""
+    folder = saved(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"] = {"AutoModelForCausalLM": "mine.Model"}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "mine.py").write_text("raise SystemExit('was run')")
+    codes = [finding.code for finding in load(LoadOptions(source=str(folder))).notes]
+    assert codes == ["own-code-not-run"]
 
 
 def test_code_of_its_own_is_not_run(tmp_path: Path) -> None:
