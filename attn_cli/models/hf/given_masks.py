@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attn_cli.core.model_calls import MaskFacts
-from attn_cli.models.hf.call import FILL
+from attn_cli.models.hf.call import FILL, four_axes
 from attn_cli.models.hf.seen_tensors import SeenTensors
 
 
@@ -44,7 +44,7 @@ class GivenMasks:
         """The mask parted, with its facts."""
         parts = self.seen.of(mask, _parts)
         hiding = mask if parts.hiding is None else parts.hiding
-        four = hiding if hiding.ndim == 4 else hiding[(None,) * (4 - hiding.ndim)]
+        four = hiding if hiding.ndim == 4 else four_axes(hiding)  # itself: it is known by identity
         return GivenMask(four, parts.bias, parts.facts)
 
 
@@ -63,4 +63,4 @@ def _parts(mask: Tensor) -> _Parts:
     bias = mask.masked_fill(hides, 0)
     if not bool(bias.any()):
         return _Parts(facts)
-    return _Parts(facts, mask.masked_fill(~hides, 0), bias[(None,) * (4 - bias.ndim)])
+    return _Parts(facts, mask.masked_fill(~hides, 0), four_axes(bias))
