@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from attn_cli.core.rounding import precision
 
 Array = NDArray[Any]
 Verdict = Literal["identical", "rounding", "different"]
+RANK: Sequence[Verdict] = ("identical", "rounding", "different")  # the worst last
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class HeadCondition:
 
     def holds(self, head: HeadFigures) -> bool:
         """Whether this head meets it."""
-        return COMPARE[self.sign](figure(head, self.name), self.number)
+        return COMPARE[self.sign](head.figure(self.name), self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,11 @@ class Met:
                     "stack": head.stack,
                     "path": str(head.place),
                     "head": head.head,
-                    "value": json_number(figure(head, self.condition.name)),
+                    "value": json_number(head.figure(self.condition.name)),
                 }
                 for head in self.heads
             ],
         }
-
-
-def figure(head: HeadFigures, name: str) -> float:
-    """A figure of a head by its JSON name."""
-    return float(head.means[name] if name in head.means else getattr(head, name))
 
 
 def head_condition(text: str) -> HeadCondition:
@@ -101,6 +96,6 @@ def met(condition: HeadCondition, heads: tuple[HeadFigures, ...]) -> Met:
     """Which of the heads meet a condition."""
     holding = [head for head in heads if condition.holds(head)]
     downwards = condition.sign.startswith(">")
-    holding.sort(key=lambda head: figure(head, condition.name), reverse=downwards)
-    lost = sum(math.isnan(figure(head, condition.name)) for head in heads)
+    holding.sort(key=lambda head: head.figure(condition.name), reverse=downwards)
+    lost = sum(math.isnan(head.figure(condition.name)) for head in heads)
     return Met(condition, tuple(holding), lost)

@@ -80,6 +80,10 @@ class HeadFigures:
         """`L3H4`, with its tower before it if that is wanted and there is one."""
         return f"{self.stack} " * (tower and bool(self.stack)) + f"L{self.layer}H{self.head}"
 
+    def figure(self, name: str) -> float:
+        """One of MEANS or OTHERS by its name."""
+        return float(self.means[name] if name in self.means else getattr(self, name))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "layer": self.layer,

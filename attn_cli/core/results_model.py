@@ -221,7 +221,7 @@ class ModelReport:
     narrowed: bool
     fine: tuple[str, ...] = ()
     views: tuple[HeadView, ...] = ()
-    saved: tuple[str, ...] = field(default=())
+    saved: tuple[str, ...] = ()
     answers: Answers = field(default_factory=Answers)
     runs: Runs = field(default_factory=Runs)
 

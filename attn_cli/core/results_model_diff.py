@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from attn_cli.core.compare import Verdict
+from attn_cli.core.compare import RANK, Verdict
 from attn_cli.core.results import json_number
-from attn_cli.core.results_model_ways import CALL_STAGES, RANK
+from attn_cli.core.results_model_ways import CALL_STAGES
 
 Own = Literal["own", "inherited"]
 LAYER_STAGES = ("input", *CALL_STAGES, "output")

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attn_cli.core.compare import Verdict
+from attn_cli.core.compare import RANK, Verdict
 from attn_cli.core.results import json_number
 
-RANK: Sequence[Verdict] = ("identical", "rounding", "different")
 CALL_STAGES = ("q", "k", "v", "scores", "weights", "context")
 CHECKS = {  # by name, and what each holds
     "padding": "a padded text is the text alone",

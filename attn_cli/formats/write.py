@@ -59,9 +59,15 @@ def check_target(path: Path, *, force: bool, suffixes: Sequence[str] = tuple(WRI
 
     It must end in one of `suffixes`, its folder exist, and it must not exist itself unless `force`.
     """
-    name = printable(str(path))
     if path.suffix.lower() not in suffixes:
+        name = printable(str(path))
         raise InputError(f"{name}: attn writes {' and '.join(suffixes)} files only")
+    check_place(path, force=force)
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """The same of a file with any suffix."""
+    name = printable(str(path))
     if path.is_dir():
         raise InputError(f"{name}: is a directory")
     if not path.parent.is_dir():

@@ -280,7 +280,7 @@ def test_prometheus_is_what_its_own_parser_reads(
     alarms = {s.labels["rule"]: s.value for s in families["attn_alarms"].samples}
     assert alarms["uniform"] == 2
     assert alarms["collapsed"] == 0
-    assert f"{path} exists" in refused(capsys, *given, "--prometheus", str(path))
+    assert f"{path}: already exists" in refused(capsys, *given, "--prometheus", str(path))
     assert main(["model", *given, "--prometheus", str(path), "--force"]) == 0
     assert f"Wrote {path}" in capsys.readouterr().err
 

@@ -21,14 +21,6 @@ def rows_of(call: AttentionCall, *, at_once: int = AT_ONCE) -> Iterator[slice]:
         yield slice(start, min(start + step, facts.queries))
 
 
-def weight_blocks(
-    call: AttentionCall, *, heads: Sequence[int] | None = None
-) -> Iterator[tuple[slice, Tensor]]:
-    """The weights of all rows, block by block: the rows and (B, H', l, S), float32 or wider."""
-    for rows in rows_of(call):
-        yield rows, stages_of(call, rows, heads=heads, wanted=("weights",))["weights"]
-
-
 def stages_of(
     call: AttentionCall,
     rows: slice,
@@ -46,7 +38,6 @@ def stages_of(
         return _seen(call, rows, heads, wanted)
     assert call.q is not None
     assert call.k is not None
-    assert call.v is not None
     stages: dict[str, Tensor] = {}
     stages["scores"] = _scores(call, rows, heads)
     stages["scaled"] = stages["scores"] * call.scaling
@@ -88,9 +79,7 @@ def pick(tensor: Tensor | None, heads: Sequence[int] | None) -> Tensor | None:
 
 def kv_heads_of(call: AttentionCall, heads: Sequence[int] | None) -> list[int]:
     """The key/value head of every wanted query head."""
-    assert call.k is not None
-    group = call.facts.heads // call.k.shape[1]
-    return [h // group for h in (range(call.facts.heads) if heads is None else heads)]
+    return [h // call.group for h in (range(call.facts.heads) if heads is None else heads)]
 
 
 def _scores(call: AttentionCall, rows: slice, heads: Sequence[int] | None) -> Tensor:

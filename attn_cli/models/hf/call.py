@@ -20,10 +20,10 @@ class AttentionCall:
 
     q (B, H, L, d_k), k (B, Hkv, S, d_k), v (B, Hkv, S, d_v), heads not repeated; None where the
     call was seen at its softmax. `mask` is as given: boolean (True = may attend) or added, with
-    axes that broadcast to (B, H, L, S). `sinks` broadcasts to (B, H, L, 1), `position_bias` to
-    (B, H, L, S). Seen at a softmax, `masked` (B, H, L, S) went in and `weights` came out.
-    `context` (B, H, L, d_v) is what the model itself computed. Tensors are the model's own: an
-    observer copies what it keeps, and changes none.
+    four axes that broadcast to (B, H, L, S); what is added and at most `below` hides. `sinks`
+    broadcasts to (B, H, L, 1), `position_bias` to (B, H, L, S), four axes each. Seen at a softmax,
+    `masked` (B, H, L, S) went in and `weights` came out. `context` (B, H, L, d_v) is what the model
+    itself computed. Tensors are the model's own: an observer copies what it keeps and changes none.
     """
 
     facts: CallFacts
@@ -32,6 +32,7 @@ class AttentionCall:
     k: Tensor | None = None
     v: Tensor | None = None
     mask: Tensor | None = None
+    below: float = FILL
     scaling: float = 1.0
     sinks: Tensor | None = None
     position_bias: Tensor | None = None
@@ -95,8 +96,14 @@ class AttentionCall:
         return None if self.sinks is None else wide(self._part(self.sinks, rows, 1))
 
     def _part(self, tensor: Tensor, rows: slice, keys: int) -> Tensor:
+        """With an axis of all these keys, which are counted over it."""
         tensor = tensor if tensor.shape[-2] == 1 else tensor[..., rows, :]
-        return tensor if tensor.shape[-1] == 1 else tensor[..., :keys]
+        return tensor[..., :keys].expand(*tensor.shape[:-1], keys)
+
+
+def four_axes(tensor: Tensor) -> Tensor:
+    """With axes of 1 in front, as broadcasting reads what has fewer than (B, H, L, S)."""
+    return tensor[(None,) * (4 - tensor.ndim)]
 
 
 def wide(tensor: Tensor) -> Tensor:

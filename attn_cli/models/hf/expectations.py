@@ -17,7 +17,7 @@ from torch import Tensor
 from attn_cli.core.statistics import LinearTerm, Term
 
 NEAR = 1  # how far from its query a key may be for which a term has a value of its own
-KEPT = 1 << 22  # numbers of values that are kept in all
+KEPT = 1 << 22  # numbers that are kept in all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +62,7 @@ class Expectations:
         if (kept := self._kept.get(where)) is not None:
             return kept
         pieces = [_piece(self.terms, queries, keys, p) for keys in _ranges(queries, p.shape[-1])]
-        size = sum(piece.values.numel() for piece in pieces)
+        size = sum(piece.values.numel() + piece.columns.numel() for piece in pieces)
         if self._numbers + size <= KEPT:
             self._kept[where] = pieces
             self._numbers += size
@@ -88,7 +88,7 @@ def _piece(terms: Mapping[str, Term], queries: range, keys: range, p: Tensor) ->
     }
     others = tuple(name for name in terms if name not in linear)
     shape = (len(queries), len(keys))
-    values = [terms[name](q_pos[:, None], k_pos).expand(shape) for name in others]
+    values = [terms[name](q_pos[:, None], k_pos).to(p.dtype).expand(shape) for name in others]
     return _Piece(
         slice(keys.start, keys.stop),
         {name: _line(line, queries, p) for name, line in linear.items() if any(line)},

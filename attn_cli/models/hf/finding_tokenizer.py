@@ -69,7 +69,8 @@ def _vocabulary(path: Path) -> Tokenizer:
         if path.stat().st_size > _LARGEST:
             raise InputError(f"takes more than {_LARGEST:,} bytes")
         try:
-            entries = path.read_text(encoding="utf-8").splitlines()
+            with path.open(encoding="utf-8") as lines:  # not splitlines: U+2028 may be an entry
+                entries = [line.removesuffix("\n") for line in lines]
         except UnicodeDecodeError as error:
             raise InputError("is not UTF-8 text") from error
         if not any(entries):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attn_cli.core.model_calls import MaskFacts
-from attn_cli.models.hf.call import FILL
+from attn_cli.models.hf.call import FILL, four_axes
 from attn_cli.models.hf.seen_tensors import SeenTensors
 
 GAP = 30.0  # e^−30 is 1e-13, far below what rounding leaves of a weight
@@ -19,10 +19,12 @@ class GivenMask:
     """A mask with four axes, and the bias that it brings to the keys that it does not hide.
 
     Some families (Falcon) add ALiBi into the mask: then `mask` has what hides, and 0 elsewhere, and
-    `bias` has the rest; it is None where nothing is added to a visible key.
+    `bias` has the rest; it is None where nothing is added to a visible key. What is added and at
+    most `below` hides: −1e4, or Swin's −100.
     """
 
     mask: Tensor
+    below: float
     bias: Tensor | None
     facts: MaskFacts
 
@@ -32,6 +34,7 @@ class _Parts:
     """What was found out of a mask, and its two parts where it has two: it is not held itself."""
 
     facts: MaskFacts
+    below: float
     hiding: Tensor | None = None
     bias: Tensor | None = None
 
@@ -46,22 +49,14 @@ class GivenMasks:
         """The mask parted, with its facts."""
         parts = self.seen.of(mask, _parts)
         hiding = mask if parts.hiding is None else parts.hiding
-        four = hiding if hiding.ndim == 4 else hiding[(None,) * (4 - hiding.ndim)]
-        return GivenMask(four, parts.bias, parts.facts)
-
-
-def _far_below(mask: Tensor, hides: Tensor) -> Tensor:
-    """What a weak fill hides (Swin's −100): all below a gap that no bias has."""
-    values = mask[~hides].sort().values
-    gaps = values.diff()
-    if gaps.numel() == 0 or not bool(gaps.max() > GAP):  # NaN is not >
-        return torch.zeros_like(hides)
-    return mask <= values[int(gaps.argmax())]
+        four = hiding if hiding.ndim == 4 else four_axes(hiding)  # itself: it is known by identity
+        return GivenMask(four, parts.below, parts.bias, parts.facts)
 
 
 def _parts(mask: Tensor) -> _Parts:
     boolean = mask.dtype == torch.bool
-    hides = ~mask if boolean else mask <= FILL
+    below = FILL if boolean else _highest_fill(mask)
+    hides = ~mask if boolean else mask <= below
     facts = MaskFacts(
         kind="bool" if boolean else "additive",
         shape=tuple(mask.shape),
@@ -70,9 +65,18 @@ def _parts(mask: Tensor) -> _Parts:
         hidden=float(hides.float().mean()),
     )
     if boolean:
-        return _Parts(facts)
-    if not bool(mask.masked_fill(hides, 0).any()):
-        return _Parts(facts)
-    hides = hides | _far_below(mask, hides)
+        return _Parts(facts, below)
     bias = mask.masked_fill(hides, 0)
-    return _Parts(facts, mask.masked_fill(~hides, 0), bias[(None,) * (4 - bias.ndim)])
+    if not bool(bias.any()):
+        return _Parts(facts, below)
+    return _Parts(facts, below, mask.masked_fill(~hides, 0), four_axes(bias))
+
+
+def _highest_fill(mask: Tensor) -> float:
+    """What is added and at most this hides: −1e4, or what lies below a gap that no bias has."""
+    values = mask[mask > FILL].sort().values
+    if values.numel() == 0 or not bool(values.any()):
+        return FILL
+    gaps = values.diff()
+    weak = gaps.numel() > 0 and bool(gaps.max() > GAP)
+    return float(values[int(gaps.argmax())]) if weak else FILL

@@ -78,10 +78,13 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def _held(call: AttentionCall) -> AttentionCall:
-    """A copy of what the weights are made of; a model may write into its tensors afterwards."""
+    """A copy of what the weights are made of; a model may write into its tensors afterwards.
+
+    Its mask, bias and sinks, which layers share, stay the model's.
+    """
     made_of = ("q", "k", "masked", "weights")
     own = {name: t.clone() for name in made_of if (t := getattr(call, name)) is not None}
-    return replace(call, context=None, module=None, **own)
+    return replace(call, v=None, context=None, module=None, **own)
 
 
 def _row(call: AttentionCall, rows: slice) -> Tensor:

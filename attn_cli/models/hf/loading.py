@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from attn_cli.core.findings import Finding, note
-from attn_cli.errors import InputError, UnsupportedError
+from attn_cli.core.registry import unknown_name
+from attn_cli.errors import UnsupportedError
 from attn_cli.formats.names import quoted
 from attn_cli.models.hf.architecture import class_of, kind_of
 from attn_cli.models.hf.devices import check_map, home_of, release, spread_notes, spreading
@@ -19,9 +20,8 @@ from attn_cli.models.hf.extra import transformers
 from attn_cli.models.hf.finding_tokenizer import tokenizer_of
 from attn_cli.models.hf.loaded import LoadedModel
 from attn_cli.models.hf.loading_errors import missing_weights, refusals
-from attn_cli.models.hf.options import LoadOptions
+from attn_cli.models.hf.options import BACKENDS, LoadOptions
 from attn_cli.models.hf.reading_config import read_config
-from attn_cli.models.hf.registering import BACKENDS
 from attn_cli.models.hf.source import Source
 from attn_cli.torch_arrays import usable_device
 
@@ -38,10 +38,7 @@ def load(options: LoadOptions) -> LoadedModel:
     """
     transformers()
     if options.dtype is not None and options.dtype not in DTYPES:
-        raise InputError(
-            f"there is no precision {options.dtype!r} for a model",
-            hint=f"known: {', '.join(DTYPES)}",
-        )
+        raise unknown_name("precision", options.dtype, DTYPES)
     check_map(options)
     device = usable_device(options.device, options.dtype or "float32")
     source, config = read_config(options)
@@ -59,7 +56,7 @@ def load(options: LoadOptions) -> LoadedModel:
         tokenizer=tokenizer,
         device=home_of(model, device),
         dtype=str(model.dtype).removeprefix("torch."),
-        backend=backend_of(model),
+        backend=_backend_of(model),
         positions=_positions(model),
         random=options.random_weights,
         trust_remote_code=options.trust_remote_code,
@@ -120,7 +117,7 @@ def _known(backend: str) -> str:
     return backend
 
 
-def backend_of(model: Any) -> str:
+def _backend_of(model: Any) -> str:
     """The attention that a model was given; UnsupportedError for one that attn cannot look into."""
     said = model.config._attn_implementation
     return _known(said or "eager")

@@ -74,7 +74,7 @@ def _given(call: AttentionCall, mask: Tensor) -> SeenMask:
     facts = call.facts
     return SeenMask(
         kind="bool" if mask.dtype == torch.bool else "additive",
-        array=to_numpy(mask),
+        array=to_numpy(mask.clone()),  # a model may write into its mask afterwards
         dtype=str(mask.dtype).removeprefix("torch."),
         shape=tuple(mask.shape) if facts.mask is None else facts.mask.shape,
         batch=facts.batch,

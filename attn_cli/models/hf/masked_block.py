@@ -17,17 +17,19 @@ LOW = -1e30  # stands for −inf where 0·(−inf) would be NaN; exp of it is 0 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskedBlock:
-    """`scores` (B, H, l, S') lie in the scratch, in units of 1/`unit`; LOW where a key is hidden.
+    """`scores` (B, H, l, S') lie in the scratch, in units of 1/`unit`.
 
-    `unit` is log₂ e where nothing is added to them: 2^x costs about half of what eˣ does. `visible`
-    counts keys and `empty` says whether there is none that takes part, None where every row has
-    one; both broadcast to (B, H, l).
+    `unit` is log₂ e where nothing is added to them: 2^x costs about half of what eˣ does. A hidden
+    key has LOW there, and −inf elsewhere, for a fill may be lower than LOW; `infinite` says whether
+    there may be −inf. `visible` counts keys and `empty` says whether there is none that takes part,
+    None where every row has one; both broadcast to (B, H, l).
     """
 
     scores: Tensor
     visible: Tensor
     empty: Tensor | None
     unit: float = 1.0
+    infinite: bool = False
 
 
 def masked_block(call: AttentionCall, rows: slice, scratch: Scratch) -> MaskedBlock:
@@ -48,27 +50,40 @@ def masked_block(call: AttentionCall, rows: slice, scratch: Scratch) -> MaskedBl
         return _causal(scores, rows, unit, scratch)
     hidden = call.hidden(rows, last)
     if added is not None:
-        return _without(scores.add_(added), hidden, (added > FILL).sum(-1))
+        visible = (added > call.below).sum(-1)
+        return _without(scores.add_(added), hidden, visible, infinite=bias is not None)
     number = torch.full((1, 1, 1), last, device=scores.device)
-    return _without(scores, hidden, number if hidden is None else last - hidden.sum(-1), unit)
+    visible = number if hidden is None else last - hidden.sum(-1)
+    return _without(scores, hidden, visible, unit, infinite=bias is not None)
 
 
 def _without(
-    scores: Tensor, hidden: Tensor | None, visible: Tensor, unit: float = 1.0
+    scores: Tensor,
+    hidden: Tensor | None,
+    visible: Tensor,
+    unit: float = 1.0,
+    *,
+    infinite: bool = False,
 ) -> MaskedBlock:
     """`scores` without the hidden keys."""
     if hidden is None or not bool(hidden.any()):
-        return MaskedBlock(scores, visible, None, unit)
-    return MaskedBlock(scores.masked_fill_(hidden, LOW), visible, hidden.all(-1), unit)
+        return MaskedBlock(scores, visible, None, unit, infinite)
+    scores.masked_fill_(hidden, _low(unit))
+    return MaskedBlock(scores, visible, hidden.all(-1), unit, infinite=unit == 1)
+
+
+def _low(unit: float) -> float:
+    return -torch.inf if unit == 1 else LOW
 
 
 def _causal(scores: Tensor, rows: slice, unit: float, scratch: Scratch) -> MaskedBlock:
     """What `causal` hides lies in the last square of a block alone; no row is empty."""
-    square = scratch.later(rows.stop - rows.start, scores.device)
-    square = square[:, : scores.shape[-1] - rows.start]  # there may be fewer keys than queries
-    scores[..., rows.start :].masked_fill_(square, LOW)
+    size = max(0, scores.shape[-1] - rows.start)  # later rows see all keys, if keys are fewer
+    square = scratch.later(size, scores.device)
+    scores[..., :size, rows.start :].masked_fill_(square, _low(unit))
     seen = torch.arange(rows.start + 1, rows.stop + 1, device=scores.device)
-    return MaskedBlock(scores, seen.clamp(max=scores.shape[-1]), None, unit)
+    visible = seen.clamp(max=scores.shape[-1])
+    return MaskedBlock(scores, visible, None, unit, infinite=unit == 1)
 
 
 def _scores(call: AttentionCall, rows: slice, last: int, factor: float, scratch: Scratch) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BACKENDS = ("sdpa", "eager")  # those that attn can look into
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
@@ -11,8 +13,8 @@ class LoadOptions:
 
     `source` is a folder in Hugging Face layout or the name of a model on the hub. With
     `random_weights` only its configuration is read, and `seed` draws the numbers. `dtype` None
-    keeps the precision of the file; `backend` None leaves the choice to transformers, else "sdpa"
-    or "eager". `device_map` ("auto") spreads the model over devices by accelerate.
+    keeps the precision of the file; `backend` None leaves the choice to transformers, else it
+    is one of BACKENDS. `device_map` ("auto") spreads the model over devices by accelerate.
     """
 
     source: str

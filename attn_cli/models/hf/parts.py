@@ -41,10 +41,9 @@ def _part(call: AttentionCall, items: slice, heads: slice) -> AttentionCall:
     shared = slice(heads.start // call.group, -(-heads.stop // call.group))
 
     def own(tensor: Tensor | None) -> Tensor | None:
-        """What an axis that is short or not there has for all, it has for these."""
+        """What an axis of 1 has for all, it has for these."""
         if tensor is None:
             return None
-        tensor = tensor[(None,) * (4 - tensor.ndim)]
         tensor = tensor if tensor.shape[0] == 1 else tensor[items]
         return tensor if tensor.shape[1] == 1 else tensor[:, heads]
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attn_cli.core.findings import Finding, note
 from attn_cli.errors import InputError, UnsupportedError
+from attn_cli.formats.npy_file import read as read_npy
 from attn_cli.formats.source import naming
 from attn_cli.models.hf.drawing import (
     TWO_TOWERS,
@@ -150,20 +151,19 @@ def _plain(loaded: LoadedModel, source: str) -> tuple[Tensor, tuple[Finding, ...
 
 
 def _ready(loaded: LoadedModel, path: Path) -> Tensor:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError("is not a .npy file") from error
-    if array.dtype.kind not in "fiu" or array.ndim not in (3, 4) or not array.size:
+    given = read_npy(path).arrays["x"]
+    if given.dtype == bool or given.ndim not in (3, 4) or not given.size:
         raise InputError(
-            f"is {array.dtype} {array.shape}: expected numbers (channels, height, width)"
+            f"is {given.dtype} {given.shape}: expected numbers (channels, height, width)"
         )
+    with np.errstate(over="ignore"):
+        array = np.array(given, np.float32)  # torch wants memory that can be written to
     if not np.isfinite(array).all():
-        raise InputError("holds a number that is not finite")
+        raise InputError("holds a number that is not finite in float32")
     array = array if array.ndim == 4 else array[None]
     channels = picture_size(loaded)[2]
     if array.shape[1] != channels:
         raise InputError(
             f"has {array.shape[1]} channels on its first axis and the model takes {channels}"
         )
-    return torch.from_numpy(np.ascontiguousarray(array, np.float32))
+    return torch.from_numpy(array)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -45,7 +46,7 @@ def processed(
 
 def picture_tensors(loaded: LoadedModel, processor: Any, picture: Any) -> dict[str, Tensor]:
     """What an image processor makes of a picture for a model that reads no text."""
-    with _reading(loaded, processor):
+    with _reading(processor):
         made = processor(images=picture, return_tensors="pt")
     return {name: _moved(loaded, tensor) for name, tensor in _taken(loaded, made).items()}
 
@@ -80,7 +81,7 @@ def _made(
 ) -> dict[str, Tensor]:
     several = len(texts) > 1
     more = {"padding": True} if several else {}
-    with _reading(loaded, processor):
+    with _reading(processor):
         made = processor(
             text=list(texts) if several else texts[0], images=picture, return_tensors="pt", **more
         )
@@ -91,7 +92,7 @@ def _made(
     return given
 
 
-def _reading(loaded: LoadedModel, processor: Any) -> Any:
+def _reading(processor: Any) -> AbstractContextManager[None]:
     return processing(f"{type(processor).__name__} cannot make an input of this")
 
 

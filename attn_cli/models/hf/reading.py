@@ -70,7 +70,7 @@ def _picture(loaded: LoadedModel, options: InputOptions, source: str) -> ModelIn
     check_picture(loaded, source, count)
     if loaded.kind == "vision":
         return _under(loaded, picture_alone(loaded, source), options)
-    texts = _texts(options)
+    texts = texts_of(options)
     made = picture_and_texts(loaded, source, texts) if texts else None
     if made is not None:
         return _under(loaded, made, options)
@@ -106,8 +106,8 @@ def _under(loaded: LoadedModel, inputs: ModelInputs, options: InputOptions) -> M
     return with_decoder(loaded, inputs, decoder=[row.ids for row in rows], labels=labels)
 
 
-def _texts(options: InputOptions) -> tuple[str, ...]:
-    """What was given as text; nothing where tokens or ids were."""
+def texts_of(options: InputOptions) -> tuple[str, ...]:
+    """The texts of the input; none where it came as tokens, ids or a picture."""
     return options.texts if options.text_file is None else (read_text(options.text_file),)
 
 
@@ -117,7 +117,7 @@ def _rows(loaded: LoadedModel, options: InputOptions) -> list[Encoded]:
     tokenizer = _needed(loaded)
     if options.tokens_file is not None:
         return [_of_tokens(tokenizer, row) for row in read_tokens(options.tokens_file)]
-    return [tokenizer.encode(text) for text in _texts(options)]
+    return [tokenizer.encode(text) for text in texts_of(options)]
 
 
 def _decoder(loaded: LoadedModel, options: InputOptions, count: int) -> list[Encoded] | None:
@@ -184,7 +184,8 @@ def read_text(source: str) -> str:
     with naming(source):
         path = Path(source)
         if not path.is_file():
-            raise InputError("is a folder" if path.is_dir() else "no such file")
+            odd = "is no regular file" if path.exists() else "no such file"
+            raise InputError("is a folder" if path.is_dir() else odd)
         if path.stat().st_size > LARGEST_FILE:
             raise InputError(f"is longer than {LARGEST_FILE:,} bytes")
         text = decode(path.read_bytes())

@@ -23,7 +23,6 @@ from attn_cli.errors import UnsupportedError
 from attn_cli.models.hf.extra import transformers
 
 Function = Callable[..., Any]
-BACKENDS = ("sdpa", "eager")
 _ASKED = re.compile(r"get_interface\(\s*self\.config\._attn_implementation\s*,\s*(\w+)")
 _MISSING = object()
 

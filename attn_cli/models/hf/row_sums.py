@@ -16,7 +16,7 @@ from attn_cli.core.statistics import RowSums, Statistic, Term
 from attn_cli.models.hf.blocks import rows_of
 from attn_cli.models.hf.call import AttentionCall, wide
 from attn_cli.models.hf.expectations import Expectations
-from attn_cli.models.hf.masked_block import masked_block
+from attn_cli.models.hf.masked_block import LOW, masked_block
 from attn_cli.models.hf.parts import parts_of
 from attn_cli.models.hf.scratch import Scratch
 from attn_cli.torch_arrays import to_numpy
@@ -76,6 +76,8 @@ def _block(call: AttentionCall, rows: slice, kept: Kept) -> dict[str, Tensor | b
     scores = block.scores
     maximum = scores.amax(-1, keepdim=True)
     shift = scores.sub_(maximum)
+    if block.infinite:
+        shift.clamp_(min=LOW)  # 0·(−inf) would be NaN; an empty row is NaN all the same
     p = kept.scratch.room("powers", scores, tuple(scores.shape))
     (torch.exp if block.unit == 1 else torch.exp2)(shift, out=p)
     return {

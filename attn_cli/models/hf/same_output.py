@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from attn_cli.core.compare import Verdict
+from attn_cli.core.compare import RANK, Verdict
 from attn_cli.core.model_calls import OutputCheck
 
 ROUNDINGS = 64  # of the output's precision, relative to its largest number
@@ -23,10 +23,9 @@ def check_outputs(seen: Mapping[str, Tensor], alone: Mapping[str, Tensor]) -> Ou
     if {name: t.shape for name, t in seen.items()} != {name: t.shape for name, t in alone.items()}:
         return _check("different", float("inf"), 0.0, "")
     worst = _check("identical", 0.0, 0.0, "")
-    rank = ("identical", "rounding", "different")
     for name, tensor in seen.items():
         held = _one(name, tensor.detach(), alone[name].detach())
-        if (rank.index(held.verdict), held.max_abs) > (rank.index(worst.verdict), worst.max_abs):
+        if (RANK.index(held.verdict), held.max_abs) > (RANK.index(worst.verdict), worst.max_abs):
             worst = held
     return worst
 

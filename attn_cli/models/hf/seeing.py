@@ -12,16 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attn_cli.core.model_calls import CallFacts
+from attn_cli.core.model_calls import CallFacts, How
 from attn_cli.errors import UndecidedError
 from attn_cli.models.hf.arguments import GIVEN, Arguments, read_arguments
 from attn_cli.models.hf.blocks import stages_of
-from attn_cli.models.hf.call import AttentionCall, Edit, Observer
+from attn_cli.models.hf.call import FILL, AttentionCall, Edit, Observer, four_axes
 from attn_cli.models.hf.facts import Layers, is_cross, layer_type
 from attn_cli.models.hf.function_mode import Watching
 from attn_cli.models.hf.given_masks import GivenMask, GivenMasks
+from attn_cli.models.hf.options import BACKENDS
 from attn_cli.models.hf.places import Tracker
-from attn_cli.models.hf.registering import BACKENDS, eager_function, own_functions, registered
+from attn_cli.models.hf.registering import eager_function, own_functions, registered
 from attn_cli.models.hf.trust import explained
 
 
@@ -78,7 +79,15 @@ class Seeing:
         self.inside, self.softmax_dtype = True, ""
         try:
             output, weights = run()
-            call = self._call(module, backend, (query, key, value), attention_mask, read, output)
+            call = self._call(
+                module,
+                "interface",
+                backend,
+                (query, key, value),
+                attention_mask,
+                output.transpose(1, 2),
+                read,
+            )
             self._tell(call)
             if self.edit is not None:
                 output = self._edited(call).transpose(1, 2).to(output.dtype).contiguous()
@@ -89,18 +98,18 @@ class Seeing:
     def _call(
         self,
         module: nn.Module,
+        how: How,
         backend: str,
         qkv: tuple[Tensor, Tensor, Tensor],
         mask: Tensor | None,
+        context: Tensor,
         read: Arguments,
-        output: Tensor,
     ) -> AttentionCall:
+        """A call whose q, k and v were seen, with a bias that came in its mask beside its own."""
         q, k, v = qkv
-        given = self._given(mask)
+        given = None if mask is None else self.masks.of(mask)
         read = replace(read, position_bias=_added(read.position_bias, given))
-        facts = self._facts(
-            module, "interface", backend, q.shape, k.shape, v.shape[-1], given, read=read
-        )
+        facts = self._facts(module, how, backend, q.shape, k.shape, v.shape[-1], given, read=read)
         return AttentionCall(
             facts=facts,
             module=module,
@@ -108,43 +117,32 @@ class Seeing:
             k=k,
             v=v,
             mask=None if given is None else given.mask,
+            below=FILL if given is None else given.below,
             scaling=read.scaling,
-            sinks=read.sinks,
-            position_bias=read.position_bias,
-            context=output.transpose(1, 2),
+            sinks=None if read.sinks is None else four_axes(read.sinks),
+            position_bias=None if read.position_bias is None else four_axes(read.position_bias),
+            context=context,
         )
 
     # What the function mode sees
 
     def kernel(self, module: nn.Module, call: dict[str, Any], context: Tensor) -> Tensor:
         """A scaled_dot_product_attention of the model's own."""
-        q, k, v, mask = call["query"], call["key"], call["value"], call.get("attn_mask")
-        scale, given = call.get("scale"), self._given(mask)
+        qkv = call["query"], call["key"], call["value"]
+        scale = call.get("scale")
         read = Arguments(
-            scaling=q.shape[-1] ** -0.5 if scale is None else float(scale),
+            scaling=call["query"].shape[-1] ** -0.5 if scale is None else float(scale),
             softcap=None,
             sinks=None,
-            position_bias=_added(None, given),
+            position_bias=None,
             causal=bool(call.get("is_causal")),
             window=None,
             along=(),
         )
         self.inside, self.softmax_dtype = True, "kernel"
         try:
-            facts = self._facts(
-                module, "sdpa", "sdpa", q.shape, k.shape, v.shape[-1], given, read=read
-            )
-            seen = AttentionCall(
-                facts=facts,
-                module=module,
-                q=q,
-                k=k,
-                v=v,
-                mask=None if given is None else given.mask,
-                scaling=read.scaling,
-                position_bias=read.position_bias,
-                context=context,
-            )
+            mask = call.get("attn_mask")
+            seen = self._call(module, "sdpa", "sdpa", qkv, mask, context, read)
             self._tell(seen)
             return context if self.edit is None else self._edited(seen).to(context.dtype)
         finally:
@@ -182,7 +180,7 @@ class Seeing:
     def _facts(
         self,
         module: nn.Module,
-        how: Any,
+        how: How,
         backend: str,
         q: Sequence[int],
         k: Sequence[int],
@@ -225,9 +223,6 @@ class Seeing:
         self.calls.append(facts)
         return facts
 
-    def _given(self, mask: Tensor | None) -> GivenMask | None:
-        return None if mask is None else self.masks.of(mask)
-
     def _tell(self, call: AttentionCall) -> None:
         if call.q is not None and not explained(call):
             raise UndecidedError(
@@ -244,8 +239,7 @@ class Seeing:
         weights = self.edit(
             call, stages_of(call, slice(0, call.facts.queries), wanted=("weights",))["weights"]
         )
-        group = call.facts.heads // call.v.shape[1]
-        return weights @ call.v.to(weights.dtype).repeat_interleave(group, 1)
+        return weights @ call.v.to(weights.dtype).repeat_interleave(call.group, 1)
 
 
 def _added(bias: Tensor | None, given: GivenMask | None) -> Tensor | None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from attn_cli.core.findings import Finding, note
 from attn_cli.errors import AttnError, InputError
-from attn_cli.formats.names import printable
+from attn_cli.models.hf.loading_errors import first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,8 @@ class LibraryTokenizer:
         try:
             given = self.own(text, add_special_tokens=special, return_offsets_mapping=fast)
         except Exception as error:  # tokenizers raises Exception itself
-            said = (str(error).splitlines() or [type(error).__name__])[0]
             raise InputError(
-                f"the tokenizer cannot cut this text: {printable(said[:200])}",
+                f"the tokenizer cannot cut this text: {first_line(error)}",
                 hint="--input-ids needs no tokenizer",
             ) from error
         ids = tuple(int(i) for i in given["input_ids"])

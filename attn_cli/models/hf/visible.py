@@ -20,4 +20,4 @@ def visible_keys(call: AttentionCall, rows: slice) -> Tensor:
     hidden, added = call.hidden(rows), call.added(rows)
     if hidden is not None:
         visible = visible & ~hidden
-    return visible if added is None else visible & (added > FILL)
+    return visible if added is None else visible & (added > call.below)

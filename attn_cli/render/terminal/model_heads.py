@@ -12,7 +12,7 @@ from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.model_layers import SUMS, WORDS, label
 from attn_cli.render.terminal.numbers import NAT_IN_BITS, WARN, number, percent
 from attn_cli.render.terminal.prose import counted, hanging
-from attn_cli.render.terminal.table import Column, Layout, table
+from attn_cli.render.terminal.table import Column, Layout, narrowing, table
 
 MOST = 64  # lines; --json has all
 FIRST_TO_GO = (
@@ -31,10 +31,7 @@ def head_table(calls: Sequence[CallFigures], screen: Screen, *, bits: bool) -> I
     """Means over a head's rows; what a narrow screen leaves out goes in a fixed order."""
     lines = [(call, head) for call in calls for head in call.heads]
     full = _columns(lines[:MOST], screen, bits=bits)
-    layouts = [Layout(full), Layout(full, 2)]
-    for count in range(1, len(FIRST_TO_GO) + 1):
-        gone = FIRST_TO_GO[:count]
-        layouts.append(Layout([column for column in full if column.title not in gone], 2))
+    layouts = [Layout(full), Layout(full, 2), *narrowing(full, FIRST_TO_GO)]
     yield table(layouts, screen)
     if len(lines) > MOST:
         words = (

@@ -10,9 +10,21 @@ from attn_cli.core.model_health import RULES, Health, LayerHealth
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.numbers import ERROR, number, percent
 from attn_cli.render.terminal.prose import counted, hanging
-from attn_cli.render.terminal.table import Column, Layout, table
+from attn_cli.render.terminal.table import Column, Layout, narrowing, table
 
 FIRST_TO_GO = ("by chance", "cosine", "KL/nat")
+TOLD = (
+    (
+        "median of max: over the heads of entropy ÷ ln(visible keys); likeness: mean cosine of two "
+        "heads' rows, as a share of the way from chance (each row's weights dealt out at random "
+        "over the keys it sees) to equal"
+    ),
+    (
+        "KL: from the layer before to this one, KL(this ‖ before) of a token's row averaged over "
+        "the heads, where both have one mask; a 0 of this layer adds nothing, one of the layer "
+        "before counts as 1e-38; chance as above"
+    ),
+)
 
 
 def health_block(health: Health, screen: Screen) -> Iterator[Text]:
@@ -20,12 +32,9 @@ def health_block(health: Health, screen: Screen) -> Iterator[Text]:
     yield Text("  ").join([Text("health", "bold"), screen.text(_over(health))])
     yield Text()
     full = _columns(health, screen)
-    layouts = [Layout(full), Layout(full, 2)]
-    for count in range(1, len(FIRST_TO_GO) + 1):
-        gone = FIRST_TO_GO[:count]
-        layouts.append(Layout([column for column in full if column.title not in gone], 2))
+    layouts = [Layout(full), Layout(full, 2), *narrowing(full, FIRST_TO_GO)]
     yield table(layouts, screen)
-    for words in _told(health):
+    for words in TOLD:
         yield hanging(screen.text(words, "dim"), screen, indent=2)
     yield from _rules(health, screen)
 
@@ -69,19 +78,6 @@ def _figure(
 def _alarms(layer: LayerHealth, health: Health) -> Text:
     rules = [alarm.rule for alarm in health.alarms if alarm.place == layer.place]
     return Text(", ".join(rules), style=ERROR)
-
-
-def _told(health: Health) -> Iterator[str]:
-    yield (
-        "median of max: over the heads of entropy ÷ ln(visible keys); likeness: mean cosine of two "
-        "heads' rows, as a share of the way from chance (each row's weights dealt out at random "
-        "over the keys it sees) to equal"
-    )
-    yield (
-        "KL: from the layer before to this one, KL(this ‖ before) of a token's row averaged over "
-        "the heads, where both have one mask; a 0 of this layer adds nothing, one of the layer "
-        "before counts as 1e-38; chance as above"
-    )
 
 
 def _rules(health: Health, screen: Screen) -> Iterator[Text]:

@@ -10,7 +10,7 @@ from attn_cli.core.model_heads import Role
 from attn_cli.core.results_model import CallFigures
 from attn_cli.render.terminal.console import Screen
 from attn_cli.render.terminal.numbers import NAT_IN_BITS, WARN, number, percent
-from attn_cli.render.terminal.table import Column, Layout, table
+from attn_cli.render.terminal.table import Column, Layout, narrowing, table
 
 WORDS: dict[Role, str] = {
     "uniform": "uniform",
@@ -30,10 +30,7 @@ def layer_table(calls: Sequence[CallFigures], screen: Screen, *, bits: bool) -> 
     """Entropy in nats or bits beside what makes it readable; columns that say nothing left out."""
     full = _columns(calls, screen, bits=bits, short=False)
     short = _columns(calls, screen, bits=bits, short=True)
-    layouts = [Layout(full), Layout(full, 2), Layout(short, 2)]
-    for count in range(1, len(FIRST_TO_GO) + 1):
-        gone = FIRST_TO_GO[:count]
-        layouts.append(Layout([column for column in short if column.title not in gone], 2))
+    layouts = [Layout(full), Layout(full, 2), Layout(short, 2), *narrowing(short, FIRST_TO_GO)]
     yield table(layouts, screen)
 
 

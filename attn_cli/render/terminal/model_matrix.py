@@ -64,7 +64,7 @@ def legend(calls: Sequence[CallFigures], screen: Screen) -> Iterator[Text]:
 def _form(calls: Sequence[CallFigures], figure: str, room: int, screen: Screen) -> Cells:
     """The fullest that fits, with a number that is never cut; the barest where none does."""
     most = max(len(call.heads) for call in calls)
-    numbers = [value(head, figure) for call in calls for head in call.heads]
+    numbers = [head.figure(figure) for call in calls for head in call.heads]
     digits = max([2, *(len(_short(n, figure)) for n in numbers if math.isfinite(n))])
     forms = (Cells(digits + 2, digits), Cells(digits + 1, digits), Cells(2), Cells(1))
     fitting = (form for form in forms if not screen.cuts or most * form.width <= room)
@@ -83,15 +83,10 @@ def _title(calls: Sequence[CallFigures], figure: str, form: Cells, screen: Scree
     )
 
 
-def value(head: HeadFigures, figure: str) -> float:
-    """A figure of a head by its JSON name."""
-    return float(head.means[figure] if figure in head.means else getattr(head, figure))
-
-
 def _largest(calls: Sequence[CallFigures], figure: str) -> float:
     if figure in SHARES:
         return 1.0
-    values = [value(head, figure) for call in calls for head in call.heads]
+    values = [head.figure(figure) for call in calls for head in call.heads]
     return max((v for v in values if math.isfinite(v)), default=1.0)
 
 
@@ -124,7 +119,7 @@ def _line(
 
 
 def _cell(head: HeadFigures, form: Cells, figure: str, largest: float, screen: Screen) -> Text:
-    number = value(head, figure)
+    number = head.figure(figure)
     letter = " " if head.role is None else ROLES[head.role][0]
     if not math.isfinite(number):
         lost = head.rows > head.empty_rows and math.isnan(head.means["sum"])

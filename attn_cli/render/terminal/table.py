@@ -44,6 +44,12 @@ class Layout:
         return sum(column.width for column in self.columns) + self.gap * (len(self.columns) - 1)
 
 
+def narrowing(columns: Sequence[Column], titles: Sequence[str]) -> list[Layout]:
+    """Layouts without the first of `titles`, then without the first two, and so on."""
+    gone = [titles[:count] for count in range(1, len(titles) + 1)]
+    return [Layout([c for c in columns if c.title not in without], 2) for without in gone]
+
+
 def table(layouts: Iterable[Layout], screen: Screen) -> Text:
     """The first layout that fits the screen; give the richest first.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attn_cli.core.findings import Finding, Place, note
-from attn_cli.core.head_condition import Met, figure, met
+from attn_cli.core.head_condition import Met, met
 from attn_cli.core.masks import BoolArray
 from attn_cli.core.model_answers import Answers
 from attn_cli.core.model_calls import CallFacts
@@ -63,6 +63,7 @@ def watching(questions: Questions, inputs: ModelInputs, given: InputOptions) -> 
     from attn_cli.models.hf.head_likeness import HeadLikeness
     from attn_cli.models.hf.layer_kl import LayerKl
     from attn_cli.models.hf.pair_weights import PairWeights
+    from attn_cli.models.hf.reading import texts_of
 
     def real(facts: CallFacts) -> BoolArray:
         return real_queries(inputs, facts)
@@ -71,7 +72,7 @@ def watching(questions: Questions, inputs: ModelInputs, given: InputOptions) -> 
     if questions.sides is not None:
         made["flow"] = PairWeights(FlowMarks(inputs, questions.sides))
     if questions.sensitive is not None:
-        marked, made["matched"] = sensitive(inputs, questions.sensitive, _texts(given))
+        marked, made["matched"] = sensitive(inputs, questions.sensitive, texts_of(given))
         made["sensitive"] = PairWeights(marked.onto)
     if questions.ablate is not None:
         made["taken"] = ablated(inputs, questions.ablate)
@@ -79,13 +80,6 @@ def watching(questions: Questions, inputs: ModelInputs, given: InputOptions) -> 
     if questions.health:
         made |= {"likeness": HeadLikeness(real), "kl": LayerKl(real)}
     return Watching(questions, **made)
-
-
-def _texts(given: InputOptions) -> tuple[str, ...]:
-    """The texts of the input; none where it came as tokens, ids or a picture."""
-    from attn_cli.models.hf.reading import read_text
-
-    return given.texts if given.text_file is None else (read_text(given.text_file),)
 
 
 def answers(
@@ -184,7 +178,7 @@ def _condition(each: Met) -> Finding:
     name, first = each.condition.name, each.heads[0]
     several = len({head.stack for head in each.heads}) > 1
     words = ", ".join(
-        f"{head.name(tower=several)} ({figure(head, name):.4g})" for head in each.heads[:NAMED]
+        f"{head.name(tower=several)} ({head.figure(name):.4g})" for head in each.heads[:NAMED]
     )
     more = f" and {len(each.heads) - NAMED:,} more" if len(each.heads) > NAMED else ""
     many = "1 head" if len(each.heads) == 1 else f"{len(each.heads):,} heads"

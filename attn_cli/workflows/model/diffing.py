@@ -33,7 +33,7 @@ def diff_models(watched: Watched, other: LoadOptions, given: InputOptions, tell:
 
     right = load(other)
     loaded, inputs, coverage = watched.loaded, watched.inputs, watched.capture.coverage
-    said = _tokens(loaded, right, inputs, given)
+    said = _tokens(right, inputs, given)
     if said:
         return ModelDiff(
             left=_side(loaded, coverage.calls),
@@ -92,7 +92,7 @@ def _moved(inputs: ModelInputs, right: LoadedModel) -> ModelInputs:
     return replace(inputs, tensors=tensors)
 
 
-def _tokens(left: LoadedModel, right: LoadedModel, inputs: ModelInputs, given: InputOptions) -> str:
+def _tokens(right: LoadedModel, inputs: ModelInputs, given: InputOptions) -> str:
     """How the right side reads other tokens in the same text, in words; empty where it does not."""
     ids = inputs.tensors.get("input_ids")
     if ids is None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from attn_cli.core.findings import Finding, Place, note
 from attn_cli.core.model_heads import HeadFigures
+from attn_cli.core.model_health import COLLAPSED
 from attn_cli.core.results_model import CallFigures, MaskProbe
 
 NAMED = 6  # heads that are named
-COLLAPSED = 0.05  # normalised entropy: one key has nearly everything
 SINKS = 1e-3  # a row's sum that is further below 1 than this has a sink
 
 

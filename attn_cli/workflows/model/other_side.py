@@ -8,10 +8,9 @@ from typing import Any
 
 from attn_cli.core.registry import unknown_name
 from attn_cli.errors import InputError
-from attn_cli.models.hf.options import LoadOptions
+from attn_cli.models.hf.options import BACKENDS, LoadOptions
 
 KEYS = ("backend", "dtype", "device", "seed")
-BACKENDS = ("sdpa", "eager")
 GRAMMAR = "PATH, or backend=eager, dtype=bfloat16, device=cuda, seed=1, joined by commas"
 
 

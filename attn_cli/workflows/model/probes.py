@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attn_cli.core.compare import Verdict
+from attn_cli.core.compare import RANK, Verdict
 from attn_cli.core.masks import BoolArray
 from attn_cli.core.model_calls import CallFacts, CallPlace
 from attn_cli.core.results_model import MaskProbe
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from attn_cli.models.hf.inputs import ModelInputs
 
 Array = NDArray[Any]
-RANK: Sequence[Verdict] = ("identical", "rounding", "different")
 ROUNDINGS = 64  # units in the last place of the largest number, as for the untouched model
 
 

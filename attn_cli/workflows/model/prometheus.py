@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from attn_cli.core.head_condition import figure
+from attn_cli.core.model_calls import CallPlace
 from attn_cli.core.model_heads import MEANS, OTHERS
 from attn_cli.core.model_health import RULES, Health
 from attn_cli.core.results_model import ModelReport
 from attn_cli.errors import AttnError, InputError, UnsupportedError
+from attn_cli.formats.write import check_place
 
 OF_HEAD = ("model", "stack", "layer", "head")
 OF_LAYER = ("model", "stack", "layer")
@@ -29,12 +30,7 @@ def check_prometheus(path: str, *, force: bool) -> None:
     _client()
     if not path:
         raise InputError("--prometheus has no path: expected a file")
-    if Path(path).is_dir():
-        raise InputError(f"--prometheus {path}: is a folder")
-    if not Path(path).parent.is_dir():
-        raise InputError(f"--prometheus {path}: its folder does not exist", hint="make it first")
-    if Path(path).exists() and not force:
-        raise InputError(f"{path} exists", hint="--force overwrites it")
+    check_place(Path(path), force=force)
 
 
 def write_prometheus(report: ModelReport, path: str) -> None:
@@ -81,16 +77,19 @@ def _gauges(report: ModelReport) -> Iterator[tuple[str, str, tuple[str, ...], li
 
 def _of_heads(report: ModelReport, name: str) -> Iterator[Sample]:
     for call in report.calls:
-        piece = call.facts.place.piece
-        layer = f"{call.facts.layer}.{piece}" if piece else str(call.facts.layer)
+        layer = _number(call.facts.layer, call.facts.place)
         for head in call.heads:
-            if not math.isnan(value := figure(head, name)):
+            if not math.isnan(value := head.figure(name)):
                 yield (report.read.source, head.stack, layer, str(head.head)), value
+
+
+def _number(layer: int, place: CallPlace) -> str:
+    """A layer by its number, with that of the call where one makes several."""
+    return f"{layer}.{place.piece}" if place.piece else str(layer)
 
 
 def _of_layers(report: ModelReport, health: Health, name: str) -> Iterator[Sample]:
     for layer in health.layers:
-        piece = layer.place.piece
-        number = f"{layer.layer}.{piece}" if piece else str(layer.layer)
+        number = _number(layer.layer, layer.place)
         if not math.isnan(value := layer.mean(name)):
             yield (report.read.source, layer.stack, number), value

@@ -33,9 +33,14 @@ def in_decoder(inputs: ModelInputs, facts: CallFacts) -> bool:
 
 def _real(inputs: ModelInputs | None, facts: CallFacts, length: int, *, decoder: bool) -> BoolArray:
     """All are real where no `inputs` say another."""
-    name = "decoder_attention_mask" if decoder else "attention_mask"
-    mask = None if inputs is None else inputs.tensors.get(name)
-    if mask is None or tuple(mask.shape) != (facts.batch, length):
-        return np.ones((facts.batch, length), bool)
+    shape = facts.batch, length
+    return np.ones(shape, bool) if inputs is None else unpadded(inputs, shape, decoder=decoder)
+
+
+def unpadded(inputs: ModelInputs, shape: tuple[int, int], *, decoder: bool) -> BoolArray:
+    """(B, n): what the attention mask of a sequence of this shape keeps; all without one."""
+    mask = inputs.tensors.get("decoder_attention_mask" if decoder else "attention_mask")
+    if mask is None or tuple(mask.shape) != shape:
+        return np.ones(shape, bool)
     there: BoolArray = mask.detach().cpu().numpy() != 0
     return there

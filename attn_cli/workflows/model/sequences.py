@@ -11,7 +11,7 @@ import numpy as np
 from attn_cli.core.masks import BoolArray
 from attn_cli.core.model_calls import CallFacts
 from attn_cli.core.model_flow import TokenPlace
-from attn_cli.workflows.model.real_rows import in_decoder, real_keys, real_queries
+from attn_cli.workflows.model.real_rows import in_decoder, real_keys, real_queries, unpadded
 
 if TYPE_CHECKING:
     from attn_cli.models.hf.inputs import ModelInputs
@@ -114,8 +114,4 @@ def places(labels: Labels, marks: BoolArray) -> Iterator[TokenPlace]:
 def real_of(inputs: ModelInputs, name: Name) -> BoolArray:
     """(B, n): the tokens of a sequence that are no padding."""
     labels = sequences(inputs)[name]
-    mask = inputs.tensors.get("decoder_attention_mask" if name == "decoder" else "attention_mask")
-    if mask is None or tuple(mask.shape) != (len(labels), len(labels[0])):
-        return np.ones((len(labels), len(labels[0])), bool)
-    there: BoolArray = mask.detach().cpu().numpy() != 0
-    return there
+    return unpadded(inputs, (len(labels), len(labels[0])), decoder=name == "decoder")

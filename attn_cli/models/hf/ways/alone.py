@@ -51,26 +51,26 @@ class Record:
             for name in ("q", "k", "v", "masked", "weights", "context")
             if isinstance(tensor := getattr(call, name), Tensor)
         }
-        self._count(call.facts.place, own.values())
+        self._count(key, own.values())
         self.calls[key] = replace(call, **own)
         self.order[key] = len(self.order)
 
     def layer(self, place: CallPlace, output: Tensor) -> None:
-        self._count(place, [output])
         self._keep(("layer", str(place)), output)
 
     def output(self, name: str, output: Tensor) -> None:
         self._keep(("output", name), output)
 
-    def _count(self, place: CallPlace, kept: Iterable[Tensor]) -> None:
+    def _count(self, key: Key, kept: Iterable[Tensor]) -> None:
         self.left -= sum(tensor.numel() * tensor.element_size() for tensor in kept)
         if self.left < 0:
             raise InputError(
-                f"the stages of {place} and those before it do not fit into {LIMIT >> 30} GiB",
+                f"the stages of {key[1]} and those before it do not fit into {LIMIT >> 30} GiB",
                 hint="give a shorter text",
             )
 
     def _keep(self, key: Key, tensor: Tensor) -> None:
+        self._count(key, [tensor])
         self.tensors[key] = tensor.clone()
         self.order[key] = len(self.order)
 

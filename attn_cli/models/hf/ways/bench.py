@@ -66,11 +66,11 @@ class Bench:
         ids, under = self._ids(item, ""), self._ids(item, "decoder_")
         assert ids is not None
         inputs = self.of_ids([ids], None if under is None else [under])
-        labels = self._labels(inputs, item)
+        inputs = self._labelled(inputs, item)
         batch = self.inputs.batch
         other = ids[::-1] if batch == 1 else self._ids((item + 1) % batch, "") or ids
-        alone = run_alone(self.loaded, labels, self.layers)
-        return Text(item, labels, ids, under, other, alone)
+        alone = run_alone(self.loaded, inputs, self.layers)
+        return Text(item, inputs, ids, under, other, alone)
 
     @property
     def is_text(self) -> bool:
@@ -133,7 +133,7 @@ class Bench:
         row = ids[item] if mask is None else ids[item][mask[item] != 0]
         return tuple(row.tolist())
 
-    def _labels(self, inputs: ModelInputs, item: int) -> ModelInputs:
+    def _labelled(self, inputs: ModelInputs, item: int) -> ModelInputs:
         """With the labels that the input came with, less those of padding."""
         kept: dict[str, Any] = {}
         for name, side in (("tokens", ""), ("decoder_tokens", "decoder_")):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attn_cli.core.compare import Verdict
-from attn_cli.core.model_calls import CallFacts, ModelCoverage
+from attn_cli.core.model_calls import CallFacts, CallPlace, LayerCoverage, ModelCoverage
 from attn_cli.core.results_model_diff import LAYER_STAGES, LayerDiff, Own, StageGap
 from attn_cli.models.hf.inputs import ModelInputs
 from attn_cli.models.hf.loaded import LoadedModel
@@ -155,8 +155,8 @@ def _shapes(ours: Record, theirs: Record, mine: Key, other: Key) -> dict[str, St
         stage = "layer output" if mine[0] == "layer" else "output"
         return {stage: StageGap(verdict="different", shapes=(a, b))}
     one, two = ours.calls[mine], theirs.calls[other]
-    for name, tensor in (("q", "q"), ("k", "k"), ("v", "v"), ("weights", "weights")):
-        x, y = getattr(one, tensor), getattr(two, tensor)
+    for name in ("q", "k", "v", "weights"):
+        x, y = getattr(one, name), getattr(two, name)
         if x is not None and y is not None and x.shape != y.shape:
             shapes = tuple(x.shape), tuple(y.shape)
             return {name: StageGap(verdict="different", shapes=shapes)}
@@ -212,7 +212,8 @@ def _layers(
     other = dict(pairs)
     for layer in coverage.layers:
         own = [("call", str(place)) for place in layer.places if ("call", str(place)) in other]
-        whole = next((key for key in _outputs(coverage, layer, pairs) if key in stages), None)
+        whole: Key | None = _output(coverage, layer)
+        whole = whole if whole in stages else None
         shown = own or ([whole] if whole is not None else [])
         for number, key in enumerate(shown):
             facts = _facts(coverage, key)
@@ -235,12 +236,11 @@ def _layers(
             )
 
 
-def _outputs(coverage: ModelCoverage, layer: Any, pairs: Pairs) -> Iterator[Key]:
+def _output(coverage: ModelCoverage, layer: LayerCoverage) -> Key:
     """The key of a layer's output: its path, and its turn where layers share one module."""
     alike = [each for each in coverage.layers if each.path == layer.path]
     turn = alike.index(layer)
-    path = layer.path if turn == 0 else f"{layer.path}#{turn}"
-    yield ("layer", path)
+    return "layer", str(CallPlace(layer.path, turn))
 
 
 def _facts(coverage: ModelCoverage, key: Key) -> CallFacts | None:

@@ -16,6 +16,7 @@ from attn_cli.formats.names import quoted
 from attn_cli.models.hf.blocks import stages_of
 from attn_cli.models.hf.call import FILL, AttentionCall
 from attn_cli.models.hf.inputs import ModelInputs
+from attn_cli.models.hf.loading_errors import first_line
 from attn_cli.models.hf.ways.bench import Bench, Text, unfit
 from attn_cli.models.hf.ways.holding import Holding
 from attn_cli.models.hf.ways.spans import Span, Spans
@@ -43,7 +44,7 @@ def _packed(bench: Bench, text: Text, way: str, words: str) -> WayCheck:
     try:
         bench.run(held, inputs)  # type: ignore[arg-type]
     except InputError as error:
-        said = (str(error.__cause__ or error).splitlines() or [""])[0]
+        said = first_line(error.__cause__ or error)
         why = f"{name} cannot be given {given}: it stops with {quoted(said)}"
         return unfit("packing", way, words, why)
     if not held.parted:

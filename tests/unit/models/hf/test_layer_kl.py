@@ -58,6 +58,15 @@ def test_layers_with_other_masks_are_not_compared(tmp_path: Path) -> None:
     assert len(other.sums) == 0
 
 
+def test_the_values_of_a_call_are_not_held(tmp_path: Path) -> None:
+    loaded = made(tmp_path, "llama")
+    seen = LayerKl(lambda facts: np.ones((1, facts.queries), bool))
+    capture(loaded, drawn(loaded), [seen], verify=False)
+    (before,) = seen._before.values()
+    assert before.q is not None
+    assert (before.v, before.context, before.module) == (None, None, None)
+
+
 def test_towers_are_apart(tmp_path: Path) -> None:
     loaded = made(tmp_path, "t5")
     inputs = drawn(loaded)

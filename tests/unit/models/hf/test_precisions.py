@@ -11,6 +11,7 @@ import torch
 
 from attn_cli.models.hf.call import AttentionCall
 from attn_cli.models.hf.capture import capture
+from attn_cli.models.hf.inputs import inputs_of_ids
 from attn_cli.models.hf.loading import load
 from attn_cli.models.hf.options import LoadOptions
 from attn_cli.models.hf.stage_keeper import StageKeeper
@@ -39,6 +40,18 @@ def test_weights_are_those_of_the_family(name: str, dtype: str, tmp_path: Path) 
     seen = [keeper.kept[facts.place]["weights"] for facts in result.coverage.calls]
     for weights, right in zip(seen, expected, strict=True):
         np.testing.assert_allclose(weights, right, rtol=0, atol=max(eps, 1e-7))
+
+
+def test_padding_before_a_text_in_float16(tmp_path: Path) -> None:
+    """Its rows have every key filled with −65504, beside which the scores of float16 are lost."""
+    source = folder_of(tmp_path, "gpt2")
+    asked = LoadOptions(source=source, random_weights=True, seed=1, dtype="float16")
+    loaded = load(replace(asked, backend="eager"))
+    with torch.no_grad():
+        for path, parameter in loaded.model.named_parameters():
+            parameter.mul_(20 if path.endswith("c_attn.weight") else 1)
+    inputs = inputs_of_ids(loaded, [[5, 6, 7, 8, 9, 3], [9, 10]], side="left")
+    assert len(capture(loaded, inputs).coverage.calls) == 2
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)

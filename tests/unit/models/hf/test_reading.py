@@ -104,6 +104,24 @@ def test_pixels_out_of_a_file(tmp_path: Path) -> None:
         read(model, image=str(tmp_path / "b.npy"))
 
 
+def test_pixels_that_are_none(tmp_path: Path) -> None:
+    """An archive, a header that claims too much, one that is damaged, numbers beyond float32."""
+    model, file = made(tmp_path / "model", "vit"), tmp_path / "a.npy"
+    np.savez(tmp_path / "a.npz", x=np.zeros((3, 16, 16)))
+    start = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, "
+    for content, words in (
+        ((tmp_path / "a.npz").read_bytes(), "does not begin like an .npy file"),
+        ((start + b"900000000000, 9)}").ljust(127) + b"\n", "the header claims"),
+        ((start + b"(" * 9).ljust(127) + b"\n", "its header is damaged"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            read(model, image=str(file))
+    np.save(file, np.full((3, 16, 16), 1e300))
+    with pytest.raises(InputError, match="holds a number that is not finite in float32"):
+        read(model, image=str(file))
+
+
 def test_a_picture_beside_a_text(tmp_path: Path) -> None:
     model = made(tmp_path, "llava")
     np.save(tmp_path / "a.npy", np.zeros((3, 16, 16), np.float32))
@@ -176,6 +194,16 @@ def test_a_vocabulary_alone(tmp_path: Path) -> None:
     pieces = tokenizer_of(Source(str(tmp_path), tmp_path), trust_remote_code=False)
     assert pieces is not None
     assert pieces.encode("down").ids == (2, 5, 6, 3)
+
+
+def test_a_line_of_a_vocabulary_ends_with_a_newline_alone(tmp_path: Path) -> None:
+    """U+2028 and U+0085 end lines elsewhere; here they are entries, which the ids behind count."""
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    content = "\r\n".join([*WORDS[:4], "a\u2028", "\x85", "b"])
+    (tmp_path / "vocab.txt").write_bytes(content.encode())
+    tokenizer = tokenizer_of(Source(str(tmp_path), tmp_path), trust_remote_code=False)
+    assert tokenizer is not None
+    assert tokenizer.id_of("b") == 6
 
 
 def test_a_tokenizer_that_is_damaged(tmp_path: Path) -> None:
