@@ -35,7 +35,6 @@ EXAMPLES = (
     'attn model ./all-MiniLM-L6-v2 --text "The cat sat." --text "It purred." --json',
 )
 FIGURE = "normalized_entropy"
-LOST = "nonfinite"
 DRAWN = 16  # tokens, where nobody says what a model of random weights reads
 LONGEST_ID = 9  # digits
 
@@ -218,12 +217,10 @@ def _present(report: ModelReport, figures: Sequence[str], *, json: bool, bits: b
 def _exit_code(report: ModelReport, fail_on: str | None) -> ExitCode:
     """1 for an alarm, a condition that holds, runs that part, or a finding as severe as `fail_on`.
 
-    And for NaN or inf under a condition: a head without numbers would pass every one of them.
     3 where checks were asked for and none of them applies.
     """
     severe = () if fail_on is None else SEVERITIES[SEVERITIES.index(fail_on) :]
     found = any(finding.severity in severe for finding in report.findings)
-    found |= report.answers.watched and any(f.code == LOST for f in report.findings)
     if found or report.answers.failed or report.runs.failed:
         return ExitCode.DIFFERS
     return ExitCode.UNDECIDED if report.runs.undecided else ExitCode.OK

@@ -49,6 +49,12 @@ class Met:
     condition: HeadCondition
     heads: tuple[HeadFigures, ...]
     undefined: int = 0  # heads that have no such figure
+    lost: tuple[HeadFigures, ...] = ()  # of those, heads that NaN or ∞ took their figures from
+
+    @property
+    def failed(self) -> bool:
+        """Whether a head meets it, or none can be said to keep it: lost numbers are no pass."""
+        return bool(self.heads or self.lost)
 
     @property
     def unmet(self) -> str:
@@ -97,5 +103,5 @@ def met(condition: HeadCondition, heads: tuple[HeadFigures, ...]) -> Met:
     holding = [head for head in heads if condition.holds(head)]
     downwards = condition.sign.startswith(">")
     holding.sort(key=lambda head: head.figure(condition.name), reverse=downwards)
-    lost = sum(math.isnan(head.figure(condition.name)) for head in heads)
-    return Met(condition, tuple(holding), lost)
+    undefined = sum(math.isnan(head.figure(condition.name)) for head in heads)
+    return Met(condition, tuple(holding), undefined, tuple(head for head in heads if head.lost))

@@ -30,20 +30,15 @@ class Answers:
 
     @property
     def failed(self) -> bool:
-        """Whether there is an alarm or a condition that some head meets."""
+        """Whether there is an alarm, or a condition that some head meets or has no numbers for."""
         alarming = self.health is not None and bool(self.health.alarms)
-        return alarming or any(met.heads for met in self.met)
-
-    @property
-    def watched(self) -> bool:
-        """Whether a condition was set, so that a head without numbers is no head that passes."""
-        return bool(self.met)
+        return alarming or any(met.failed for met in self.met)
 
     @property
     def fine(self) -> tuple[str, ...]:
         """What was asked for and did not occur."""
         quiet = self.health is not None and not self.health.alarms
-        unmet = (met.unmet for met in self.met if not met.heads)
+        unmet = (met.unmet for met in self.met if not met.failed)
         return (*(("no alarm",) if quiet else ()), *unmet)
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -75,6 +76,11 @@ class HeadFigures:
     filled_rows: int
     role: Role | None
     same_as: int | None
+
+    @property
+    def lost(self) -> bool:
+        """Whether NaN or ∞ took part, so that it has no figures though it has rows."""
+        return self.rows > self.empty_rows and math.isnan(self.means["sum"])
 
     def name(self, *, tower: bool) -> str:
         """`L3H4`, with its tower before it if that is wanted and there is one."""

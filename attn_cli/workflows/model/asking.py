@@ -19,6 +19,7 @@ from attn_cli.workflows.model.ablated_tokens import ablated
 from attn_cli.workflows.model.ablation import Taken, ablation
 from attn_cli.workflows.model.ablation_findings import ablation_findings
 from attn_cli.workflows.model.alarms import alarm_findings
+from attn_cli.workflows.model.findings import named
 from attn_cli.workflows.model.flow import FlowMarks, flow
 from attn_cli.workflows.model.health import health
 from attn_cli.workflows.model.questions import Questions
@@ -163,6 +164,8 @@ def _findings(made: Answers) -> Iterator[Finding]:
     for each in made.met:
         if each.heads:
             yield _condition(each)
+        if each.lost:
+            yield _no_numbers(each)
     if made.ablation is not None:
         yield from ablation_findings(made.ablation)
     if made.sensitive is not None:
@@ -171,6 +174,19 @@ def _findings(made: Answers) -> Iterator[Finding]:
             "what a token gives is passed on in later layers without being looked at again: a low "
             "weight here is no proof that nothing leaks",
         )
+
+
+def _no_numbers(each: Met) -> Finding:
+    """The heads that a condition cannot be asked of, which is no pass."""
+    first = each.lost[0]
+    many = "1 head" if len(each.lost) == 1 else f"{len(each.lost):,} heads"
+    words = f"{each.condition} cannot be asked of {many}, whose numbers NaN or inf took"
+    return Finding(
+        "fail-if",
+        "error",
+        f"{words}: {named(each.lost)}",
+        Place(stage="weights", layer=first.layer, head=first.head),
+    )
 
 
 def _condition(each: Met) -> Finding:

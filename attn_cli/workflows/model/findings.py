@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from attn_cli.core.findings import Finding, Place, note
@@ -113,7 +112,7 @@ def _filled(heads: Sequence[HeadFigures]) -> Iterator[Finding]:
 
 
 def _lost(heads: Sequence[HeadFigures]) -> Iterator[Finding]:
-    some = [head for head in heads if head.rows > head.empty_rows and math.isnan(head.means["sum"])]
+    some = [head for head in heads if head.lost]
     if some:
         words = f"NaN or inf took part in {_heads(some)}"
         yield Finding("nonfinite", "error", f"{words}: {named(some)}", _where(some[0]))
