@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from attn_cli.models.hf.call import AttentionCall
+from attn_cli.models.hf.call import AttentionCall, wide
 
 
 def parts_of(
@@ -15,7 +15,8 @@ def parts_of(
 ) -> Iterator[tuple[AttentionCall, slice, slice]]:
     """Parts, and their items and heads, `rows` of whose rows are about `at_once` scores.
 
-    The call itself where all of it is no more than that.
+    The call itself where all of it is no more than that. Keys of a part are widened and laid side
+    by side once, and not for every block of its rows.
     """
     facts = call.facts
     fits = max(1, at_once // max(1, min(rows, facts.queries) * facts.keys))  # heads
@@ -56,7 +57,7 @@ def _part(call: AttentionCall, items: slice, heads: slice) -> AttentionCall:
             kv_heads=None if call.k is None else shared.stop - shared.start,
         ),
         q=None if call.q is None else call.q[items, heads],
-        k=None if call.k is None else call.k[items, shared],
+        k=None if call.k is None else wide(call.k[items, shared]).contiguous(),
         v=None if call.v is None else call.v[items, shared],
         mask=own(call.mask),
         sinks=own(call.sinks),

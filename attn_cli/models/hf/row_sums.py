@@ -21,7 +21,7 @@ from attn_cli.models.hf.parts import parts_of
 from attn_cli.models.hf.scratch import Scratch
 from attn_cli.torch_arrays import to_numpy
 
-PIECE = 3 << 18  # elements of a block: rows enough for the product, few enough for the cache
+PIECE = 6 << 18  # elements of a block: rows enough for the product, few enough for the cache
 ROWS = 64  # of a head, at least: a product of fewer is slow
 
 _NO_ROW = {"maximum": -torch.inf, "lse": -torch.inf, "log_z": torch.nan}  # every other sum is 0
