@@ -31,7 +31,7 @@ _WAYS = {
     "text_file": "--text-file",
     "tokens_file": "--tokens",
     "input_ids": "--input-ids",
-    "drawn": "a drawing",
+    "drawn": "--length",
 }
 
 
@@ -63,7 +63,7 @@ def _picture(loaded: LoadedModel, options: InputOptions, source: str) -> ModelIn
     """A picture alone, or beside words: by the model's own processor where they are a text."""
     if options.drawn is not None:
         raise InputError(
-            "--image and a drawing say the same: give one",
+            "--image and --length say the same: give one",
             hint="leave --length out, and give --text where the model reads text",
         )
     count = len(_rows(loaded, options)) if loaded.kind == "image-text" else len(_ways(options))

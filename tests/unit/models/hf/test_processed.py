@@ -171,7 +171,7 @@ REFUSED: list[tuple[str, tuple[str, ...], dict[str, Any], str]] = [
     ("llava", ("<image> the <image>",), {}, "Found total 2 <image> tokens and 1 images"),
     ("llava", ("the", "cat"), {}, "there are 2 texts and one picture"),
     ("llava", (), {}, "reads a picture and text: give --text, too"),
-    ("llava", (), {"drawn": 4}, "--image and a drawing say the same"),
+    ("llava", (), {"drawn": 4}, "--image and --length say the same"),
     ("llava", ("the " * 300,), {}, "take 304 tokens and the model has 256 positions"),
     ("qwen2_vl", (), {"input_ids": ((4, 5),)}, "in pieces that only its own processor cuts"),
 ]
